@@ -1,0 +1,36 @@
+/** One finished request, told once to metrics and access log. Durations in ms, sizes in bytes of content. */
+export interface RequestRecord {
+  /** ms since 1970 at the request's head. */
+  startedAt: number
+  listener: string
+  /** Empty: no route matched. */
+  route: string
+  cluster: string
+  /** `host:port` of the last endpoint tried, or empty. */
+  endpoint: string
+  remoteAddress: string
+  protocol: 'h1' | 'h2' | 'h3'
+  upstreamProtocol: '' | 'h1' | 'h2' | 'h3'
+  method: string
+  authority: string
+  path: string
+  /** Sent to the client; 0 when it went away before a head was sent. */
+  status: number
+  /** Why the gateway itself answered or cut: empty, or the machine-readable reason also sent as `heddle-reason`. */
+  reason: string
+  attempts: number
+  requestSize: number
+  responseSize: number
+  /** Request head → end of the exchange. */
+  duration: number
+  /** Request head → response head from upstream; -1 if none came. */
+  timeToHead: number
+  /** True for an upgrade or CONNECT that became a tunnel. */
+  tunnel: boolean
+}
+
+/** Told by the proxy path; implemented by metrics and access log. */
+export interface ProxyObserver {
+  onRequestStart(listener: string): void
+  onRequestEnd(record: RequestRecord): void
+}

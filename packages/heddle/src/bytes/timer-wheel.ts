@@ -1,0 +1,145 @@
+import { List, type Linked } from './list.ts'
+
+const slotBits = 8
+const slots = 1 << slotBits
+const levels = 4
+/** Ticks beyond this are parked in the last level and looked at again when it turns. */
+const horizon = slots ** levels - 1
+
+/** One pending deadline. Owned by whoever waits; reusable after it fired or was cleared. */
+export class WheelNode implements Linked {
+  previous: Linked | undefined
+  next: Linked | undefined
+  /** The instant (ms) it is due; meaningful while `list` is set. */
+  deadline: number
+  list: List<WheelNode> | undefined
+  readonly expire: () => void
+
+  constructor(expire: () => void) {
+    this.previous = undefined
+    this.next = undefined
+    this.deadline = Infinity
+    this.list = undefined
+    this.expire = expire
+  }
+}
+
+/**
+ * A hierarchical timer wheel of 1 ms ticks: setting and clearing are O(1) whatever the number of
+ * timers, and nothing is allocated. A node never fires early; it fires in the first `advance` whose
+ * `now` has reached its deadline. Pure: time comes in through `now`.
+ */
+export class TimerWheel {
+  /** Pending nodes. */
+  size: number
+  #tick: number
+  readonly #wheels: List<WheelNode>[][]
+  readonly #due: List<WheelNode>
+
+  constructor(now: number) {
+    this.size = 0
+    this.#tick = Math.floor(now)
+    this.#wheels = Array.from({ length: levels }, () => Array.from({ length: slots }, () => new List<WheelNode>()))
+    this.#due = new List()
+  }
+
+  /** Arms `node` for `deadline` (ms); moves it if it is already armed. Infinity clears it. */
+  set(node: WheelNode, deadline: number): void {
+    if (node.list !== undefined) this.clear(node)
+    if (deadline === Infinity) return
+    node.deadline = deadline
+    this.size++
+    this.#place(node)
+  }
+
+  /** Disarms `node`; does nothing if it is not armed. */
+  clear(node: WheelNode): void {
+    const { list } = node
+    if (list === undefined) return
+    list.remove(node)
+    node.list = undefined
+    this.size--
+  }
+
+  /**
+   * The earliest instant at which `advance` may have something to do: exact for deadlines within
+   * the next 256 ms, otherwise when a coarser slot has to be opened. Infinity if nothing is armed.
+   */
+  next(): number {
+    if (this.size === 0) return Infinity
+    if (this.#due.length > 0) return this.#tick
+    // A coarser slot may begin before the first finer one that is taken, so every level has a say.
+    let earliest = Infinity
+    for (let level = 0; level < levels; level++) {
+      const shift = level * slotBits
+      const wheel = this.#wheels[level] as List<WheelNode>[]
+      const base = Math.floor(this.#tick / 2 ** shift)
+      for (let i = level === 0 ? 0 : 1; i <= slots; i++) {
+        const slot = base + i
+        if ((wheel[slot % slots] as List<WheelNode>).length > 0) {
+          earliest = Math.min(earliest, slot * 2 ** shift)
+          break
+        }
+      }
+    }
+    return Math.max(earliest, this.#tick)
+  }
+
+  /** Fires every node due at `now`, in the order of their ticks. Nodes may be set and cleared meanwhile. */
+  advance(now: number): void {
+    const target = Math.floor(now)
+    while (this.size > 0) {
+      const at = this.next()
+      if (at > target) break
+      if (at > this.#tick) this.#turn(at)
+      this.#collect()
+      let node = this.#due.shift()
+      while (node !== undefined) {
+        node.list = undefined
+        this.size--
+        node.expire()
+        node = this.#due.shift()
+      }
+    }
+    if (target > this.#tick) this.#turn(target)
+  }
+
+  /** Moves to tick `at`; every level whose slot changed has its new slot spread over the finer ones. */
+  #turn(at: number): void {
+    const before = this.#tick
+    this.#tick = at
+    for (let level = levels - 1; level > 0; level--) {
+      const span = 2 ** (level * slotBits)
+      const slot = Math.floor(at / span)
+      if (slot === Math.floor(before / span)) continue
+      const list = (this.#wheels[level] as List<WheelNode>[])[slot % slots] as List<WheelNode>
+      // A node may land in the same list again (it lies beyond the horizon): spread each only once.
+      for (let count = list.length; count > 0; count--) {
+        const node = list.shift() as WheelNode
+        this.#place(node)
+      }
+    }
+  }
+
+  #collect(): void {
+    const list = (this.#wheels[0] as List<WheelNode>[])[this.#tick % slots] as List<WheelNode>
+    for (let node = list.shift(); node !== undefined; node = list.shift()) {
+      node.list = this.#due
+      this.#due.append(node)
+    }
+  }
+
+  #place(node: WheelNode): void {
+    // Rounded up, so a node never fires before its deadline.
+    let tick = Math.ceil(node.deadline)
+    if (tick < this.#tick) tick = this.#tick
+    if (tick - this.#tick > horizon) tick = this.#tick + horizon
+    let level = 0
+    while (level < levels - 1 && Math.floor(tick / 2 ** (level * slotBits)) - Math.floor(this.#tick / 2 ** (level * slotBits)) >= slots)
+      level++
+    const wheel = this.#wheels[level] as List<WheelNode>[]
+    const list = wheel[Math.floor(tick / 2 ** (level * slotBits)) % slots] as List<WheelNode>
+    node.list = list
+    list.append(node)
+  }
+}

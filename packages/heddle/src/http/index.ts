@@ -1,0 +1,34 @@
+/** The neutral bottom: what a request and its response are in every version. */
+export {
+  CancelledError,
+  CancelReason,
+  HeddleError,
+  NetworkError,
+  PeerError,
+  ProtocolError,
+  TimeoutError,
+  UsageError,
+  wireCodes,
+  type ErrorCode,
+  type ErrorFacts,
+} from './errors.ts'
+export type {
+  Address,
+  Capabilities,
+  ConnectionHandler,
+  ConnectionInfo,
+  Exchange,
+  ExchangeHandler,
+  HttpConnection,
+  Instant,
+  OutboxLike,
+  StreamEngine,
+  TlsFacts,
+} from './exchange.ts'
+export { combinedFieldValue, fieldValue, fieldValues, noFields, withoutField, type Fields } from './fields.ts'
+export { badLength, contentLength, noLength, parseLength } from './framing.ts'
+export { Head, requestHead, responseHead } from './head.ts'
+export { isIdempotent, isSafe } from './method.ts'
+export { defaultPriority, type Priority } from './priority.ts'
+export { isBodiless, reasonPhrase } from './status.ts'
+export { isAuthority, isFieldName, isFieldValue, isPath, isToken, targetTable, tokenTable, valueTable } from './validation.ts'

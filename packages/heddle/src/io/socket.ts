@@ -1,0 +1,20 @@
+/**
+ * The part of `net.Socket` and `tls.TLSSocket` the driver uses. The seeded world's links have the
+ * same shape, so tests run the driver that production runs.
+ */
+export interface SocketLike {
+  write(chunk: Uint8Array, done?: (error?: Error | null) => void): boolean
+  /** Bytes taken by `write` and not yet by the kernel. */
+  readonly writableLength: number
+  readonly destroyed: boolean
+  /** FIN after what was written. */
+  end(): unknown
+  destroy(): unknown
+  /** RST; absent on TLS. */
+  resetAndDestroy?(): unknown
+  pause(): unknown
+  resume(): unknown
+  on(event: 'data', listener: (chunk: Uint8Array) => void): unknown
+  on(event: 'end' | 'close' | 'drain', listener: () => void): unknown
+  on(event: 'error', listener: (error: Error) => void): unknown
+}
