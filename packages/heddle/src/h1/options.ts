@@ -1,0 +1,20 @@
+import type { Http1Limits } from './limits.ts'
+
+/** What the owner of an HTTP/1.1 connection may choose; everything has a default. */
+export interface Http1Options {
+  /** Limits that differ from `serverLimits` or `clientLimits`. */
+  readonly limits?: Partial<Http1Limits>
+  /**
+   * Server: protocols (lower case, `websocket`) whose Upgrade becomes a CONNECT head with that
+   * `protocol`. Default none: Upgrade is ignored, as RFC 9110 §7.8 allows.
+   */
+  readonly upgrades?: readonly string[]
+  /** Server: where the `date` field comes from when the handler gave none. Default: no such field is added. */
+  readonly date?: { httpDate(): string } | undefined
+  /** Server: `Sec-WebSocket-Accept` for a `Sec-WebSocket-Key` (RFC 6455 §4.2.2). Without it no WebSocket upgrade is offered. */
+  readonly websocketAccept?: (key: string) => string
+  /** Client: a fresh `Sec-WebSocket-Key` (RFC 6455 §4.1). Without it a WebSocket CONNECT is a UsageError. */
+  readonly websocketKey?: () => string
+  /** Client: request targets in absolute-form, as an HTTP proxy wants them (RFC 9112 §3.2.2). Default false. */
+  readonly absoluteForm?: boolean
+}
