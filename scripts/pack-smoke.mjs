@@ -1,0 +1,45 @@
+// Runs in a folder of its own where the packed tarballs are installed, on the oldest Node that is
+// supported: client, server and gateway, as a stranger imports them.
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { writeFileSync } from 'node:fs'
+import { Client, fetch, serve } from 'heddle'
+import { startGateway } from 'heddle-gateway'
+
+const server = await serve({
+  port: 0,
+  hostname: '127.0.0.1',
+  fetch: async (request) => new Response(`${request.method} ${new URL(request.url).pathname} ${await request.text()}`),
+})
+
+const client = new Client()
+for (const ask of [fetch, (url, init) => client.fetch(url, init)]) {
+  const response = await ask(`http://127.0.0.1:${server.port}/smoke`, { method: 'POST', body: 'hello' })
+  assert.equal(response.status, 200)
+  assert.equal(await response.text(), 'POST /smoke hello')
+}
+await client.close()
+
+writeFileSync(
+  'gateway.yaml',
+  `listeners: [{ name: main, host: 127.0.0.1, port: 0 }]
+routes: [{ name: all, cluster: origin }]
+clusters: [{ name: origin, endpoints: [{ host: 127.0.0.1, port: ${server.port} }] }]
+`,
+)
+const { loadConfig } = await import('heddle-gateway')
+const gateway = await startGateway(loadConfig('gateway.yaml'))
+const [address] = gateway.addresses
+const proxied = await fetch(`http://127.0.0.1:${address.port}/through`)
+assert.equal(await proxied.text(), 'GET /through ')
+assert.match(proxied.headers.get('via') ?? '', /heddle/)
+await gateway.close()
+await server.close()
+
+const validate = spawn(process.execPath, ['node_modules/heddle-gateway/dist/bin.js', 'validate', '-c', 'gateway.yaml'], {
+  stdio: 'inherit',
+})
+const [code] = await once(validate, 'exit')
+assert.equal(code, 0)
+console.log(`smoke: client, server and gateway work from the tarballs on Node ${process.versions.node}`)
