@@ -1,0 +1,240 @@
+import { isIP } from 'node:net'
+import { availableParallelism } from 'node:os'
+import { resolve } from 'node:path'
+import { isAuthority, isFieldName, isFieldValue, isPath, isToken } from 'heddle/http'
+import { z } from 'zod'
+import { isNormalPath } from '../routing/path.ts'
+import { certificateNames, checkCertificate, checkPem, checkWritable } from './files.ts'
+import type { Config, EndpointConfig } from './types.ts'
+import { parseDuration, parseSize } from './units.ts'
+
+/*
+ * Every schema's error text says what was expected; `load.ts` puts what was found, and where, in
+ * front of it. For unknown keys the text is the list of the known ones.
+ */
+
+/** A mapping with these keys and no others. */
+function mapping<Shape extends z.ZodRawShape>(shape: Shape, expected = 'a mapping'): z.ZodObject<Shape, z.core.$strict> {
+  const keys = Object.keys(shape).join(' ')
+  return z.strictObject(shape, { error: (issue) => (issue.code === 'unrecognized_keys' ? keys : expected) })
+}
+
+function list<Element extends z.ZodType>(element: Element): z.ZodArray<Element> {
+  return z.array(element, { error: 'a list' })
+}
+
+/** Text that `parse` understands; undefined from it means it does not. */
+function text<Value>(expected: string, parse: (text: string) => Value | undefined) {
+  return z.string({ error: expected }).transform((value, context) => {
+    const parsed = parse(value)
+    if (parsed !== undefined) return parsed
+    context.addIssue({ code: 'custom', message: expected, input: value })
+    return z.NEVER
+  })
+}
+
+function wholeNumber(min: number, max: number) {
+  const expected = `a whole number from ${min} to ${max}`
+  return z.number({ error: expected }).refine((value) => Number.isInteger(value) && value >= min && value <= max, { error: expected })
+}
+
+const durationWords = 'a duration such as 250ms, 10s, 1m or 2h'
+const duration = text(durationWords, (value) => positive(parseDuration(value)))
+const durationOrNone = text(`${durationWords}, or none`, (value) => (value === 'none' ? Infinity : positive(parseDuration(value))))
+const sizeOrNone = text('a size such as 512B, 64KiB or 10MB, or none', (value) => (value === 'none' ? Infinity : parseSize(value)))
+
+function positive(value: number | undefined): number | undefined {
+  return value === 0 ? undefined : value
+}
+
+const name = text('a name of letters, digits, ".", "_", "-" or ":", at most 100', (value) =>
+  /^[A-Za-z0-9._:-]{1,100}$/.test(value) ? value : undefined,
+)
+const listenHost = text('an IP address or host name to listen on', (value) => (isHostName(value) || isIP(value) !== 0 ? value : undefined))
+const token = (expected: string) => text(expected, (value) => (isToken(value) ? value : undefined))
+
+function isHostName(value: string): boolean {
+  return value.length <= 253 && /^(?:[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,62})\.)*[A-Za-z0-9_][A-Za-z0-9_-]{0,62}\.?$/.test(value)
+}
+
+const peerBlock = text('an IP address or CIDR block such as 10.0.0.0/8', (value) => {
+  const [address = '', bits, ...rest] = value.split('/')
+  const family = isIP(address)
+  if (family === 0 || rest.length > 0) return undefined
+  if (bits !== undefined && !(/^\d{1,3}$/.test(bits) && Number(bits) <= (family === 4 ? 32 : 128))) return undefined
+  return value
+})
+
+const endpointWords = 'host:port, or a mapping of host and port'
+
+/** `host:port`, `[::1]:port`, or a mapping of the two. */
+const endpoint = z.union([
+  text(endpointWords, (value): EndpointConfig | undefined => {
+    const match = /^(?:\[([0-9A-Fa-f:.]+)\]|([^:]+)):(\d{1,5})$/.exec(value)
+    if (match === null) return undefined
+    const host = match[1] ?? (match[2] as string)
+    const port = Number(match[3])
+    const valid = match[1] === undefined ? isHostName(host) : isIP(host) === 6
+    return valid && port >= 1 && port <= 65_535 ? { host, port } : undefined
+  }),
+  mapping(
+    {
+      host: text('a host name or IP address', (value) => (isHostName(value) || isIP(value) !== 0 ? value : undefined)),
+      port: wholeNumber(1, 65_535),
+    },
+    endpointWords,
+  ),
+])
+
+/** Fields the engines keep from us (RFC 9110 §7.6.1), and Host, which is the authority. A condition on one would never hold. */
+const hopByHop = new Set(['connection', 'keep-alive', 'proxy-connection', 'transfer-encoding', 'upgrade', 'host'])
+
+const matchSchema = mapping({
+  hosts: list(
+    text('a host name such as example.org or *.example.org, without port', (value) => {
+      const host = value.toLowerCase()
+      const bare = host.startsWith('*.') ? host.slice(2) : host
+      const literal = /^\[(.+)\]$/.exec(bare)?.[1]
+      if (literal !== undefined) return isIP(literal) === 6 ? host : undefined
+      return isHostName(bare) ? host.replace(/\.$/, '') : undefined
+    }),
+  ).default([]),
+  pathPrefix: text('a path such as /api, in normal form and without a query', (value) =>
+    isPath(value) && isNormalPath(value) ? value : undefined,
+  ).default('/'),
+  methods: list(text('a method such as GET, in upper case', (value) => (/^[A-Z][A-Z0-9-]*$/.test(value) ? value : undefined))).default([]),
+  headers: list(
+    mapping({
+      name: text('the name of an end-to-end field; for Host there is "hosts"', (value) => {
+        const lower = value.toLowerCase()
+        return isFieldName(lower) && !hopByHop.has(lower) ? lower : undefined
+      }),
+      value: text('a field value without line breaks', (value) => (isFieldValue(value) ? value : undefined)).optional(),
+    }).transform((header) => ({ name: header.name, value: header.value })),
+  ).default([]),
+})
+
+const route = mapping({
+  name,
+  match: matchSchema.prefault({}),
+  cluster: z.string({ error: 'the name of a cluster' }),
+  timeout: durationOrNone.default(Infinity),
+  retry: mapping({ attempts: wholeNumber(0, 10).default(2) }).prefault({}),
+  authority: text('host or host:port', (value) => (isAuthority(value) ? value : undefined)).optional(),
+}).transform((value) => ({ ...value, authority: value.authority }))
+
+/** A file named in the configuration, relative to the configuration's folder; `check` says what is wrong with it. */
+function file(folder: string, expected: string, check: (path: string) => string | undefined) {
+  return z.string({ error: expected }).transform((value, context) => {
+    const path = resolve(folder, value)
+    const problem = value === '' ? 'is empty' : check(path)
+    if (problem !== undefined) context.addIssue({ code: 'custom', message: `${expected}, but ${problem}`, input: value })
+    return path
+  })
+}
+
+/** The schema of a configuration whose relative file names start at `folder`. */
+export function configSchema(folder: string): z.ZodType<Config> {
+  const certificateFile = file(folder, 'a PEM file of certificates', (path) => checkPem(path, 'CERTIFICATE'))
+  const keyFile = file(folder, 'a PEM file of a private key', (path) => checkPem(path, 'PRIVATE KEY'))
+  const certificate = mapping({
+    cert: certificateFile,
+    key: keyFile,
+    names: list(
+      text('a server name such as example.org or *.example.org', (value) =>
+        isHostName(value.replace(/^\*\./, '')) ? value.toLowerCase() : undefined,
+      ),
+    ).optional(),
+  }).transform((value, context) => {
+    const problem = checkCertificate(value.cert, value.key)
+    if (problem !== undefined) context.addIssue({ code: 'custom', message: problem, path: ['key'], input: value.key })
+    return { cert: value.cert, key: value.key, names: value.names ?? certificateNames(value.cert) }
+  })
+
+  const listener = mapping({
+    name,
+    host: listenHost.default('0.0.0.0'),
+    port: wholeNumber(0, 65_535),
+    tls: mapping({
+      certificates: list(certificate).refine((value) => value.length > 0, { error: 'at least one certificate' }),
+      clientCa: certificateFile.optional(),
+    })
+      .transform((value) => ({ certificates: value.certificates, clientCa: value.clientCa }))
+      .optional(),
+    trust: list(peerBlock).default([]),
+    via: token('a pseudonym for Via, one token').default('heddle'),
+    forwarded: z
+      .enum(['x-forwarded', 'forwarded', 'both', 'none'], { error: 'x-forwarded, forwarded, both or none' })
+      .default('x-forwarded'),
+    upgrades: list(
+      text('the name of an upgrade protocol such as websocket', (value) => (isToken(value) ? value.toLowerCase() : undefined)),
+    ).default(['websocket']),
+    limits: mapping({
+      maxConnections: wholeNumber(1, 1_000_000).default(10_000),
+      maxContentLength: sizeOrNone.default(Infinity),
+      headTimeout: duration.default(10_000),
+      bodyTimeout: durationOrNone.default(30_000),
+      idleTimeout: duration.default(60_000),
+      sendTimeout: durationOrNone.default(60_000),
+    }).prefault({}),
+  }).transform((value) => ({ ...value, tls: value.tls }))
+
+  const cluster = mapping({
+    name,
+    endpoints: list(endpoint).refine((value) => value.length > 0, { error: 'at least one endpoint' }),
+    tls: mapping({
+      ca: certificateFile.optional(),
+      cert: certificateFile.optional(),
+      key: keyFile.optional(),
+      serverName: text('a host name', (value) => (isHostName(value) ? value : undefined)).optional(),
+    })
+      .transform((value, context) => {
+        if ((value.cert === undefined) !== (value.key === undefined)) {
+          const [present, absent] = value.key === undefined ? (['cert', 'key'] as const) : (['key', 'cert'] as const)
+          context.addIssue({ code: 'custom', message: `${absent} beside ${present}`, path: [absent], input: undefined })
+        }
+        return { ca: value.ca, cert: value.cert, key: value.key, serverName: value.serverName }
+      })
+      .optional(),
+    connectTimeout: duration.default(5_000),
+    headTimeout: durationOrNone.default(60_000),
+    bodyTimeout: durationOrNone.default(60_000),
+    idleTimeout: duration.default(4_000),
+    maxConnectionsPerEndpoint: wholeNumber(1, 100_000).default(256),
+    maxWaiting: wholeNumber(0, 1_000_000).default(1_024),
+    resolveInterval: duration.default(30_000),
+    ejection: mapping({
+      consecutiveFailures: wholeNumber(0, 1_000_000).default(5),
+      baseTime: duration.default(1_000),
+      maxTime: duration.default(30_000),
+      maxShare: z
+        .number({ error: 'a number from 0 to 1' })
+        .refine((value) => value >= 0 && value <= 1, { error: 'a number from 0 to 1' })
+        .default(0.5),
+    }).prefault({}),
+  }).transform((value) => ({ ...value, tls: value.tls }))
+
+  return mapping({
+    workers: z
+      .union([
+        text('a whole number from 1 to 256, or auto', (value) => (value === 'auto' ? Math.min(256, availableParallelism()) : undefined)),
+        wholeNumber(1, 256),
+      ])
+      .default(1),
+    admin: mapping({ host: listenHost.default('127.0.0.1'), port: wholeNumber(0, 65_535) }).optional(),
+    accessLog: mapping({
+      path: z.string({ error: 'the path of a file, or stdout' }).transform((value, context) => {
+        if (value === 'stdout') return value
+        const path = resolve(folder, value)
+        const problem = value === '' ? 'is empty' : checkWritable(path)
+        if (problem !== undefined)
+          context.addIssue({ code: 'custom', message: `the path of a file, or stdout, but ${problem}`, input: value })
+        return path
+      }),
+    }).optional(),
+    listeners: list(listener).refine((value) => value.length > 0, { error: 'at least one listener' }),
+    routes: list(route).refine((value) => value.length > 0, { error: 'at least one route' }),
+    clusters: list(cluster).refine((value) => value.length > 0, { error: 'at least one cluster' }),
+    drainTimeout: duration.default(30_000),
+  }).transform((value) => ({ ...value, admin: value.admin, accessLog: value.accessLog }))
+}

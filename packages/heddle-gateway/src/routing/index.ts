@@ -1,0 +1,3 @@
+/** Which route a request takes. */
+export { hostOf, Router, type RouteRefusal } from './router.ts'
+export { isNormalPath, isPlainPath, readPath, type PathReadings } from './path.ts'
