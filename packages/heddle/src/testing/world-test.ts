@@ -1,0 +1,36 @@
+import { test } from 'node:test'
+import { World } from './world.ts'
+
+export interface WorldTestOptions {
+  /** The seeds 1 to this number are run. Default 20. */
+  readonly seeds?: number
+  /** As in `node:test`. */
+  readonly skip?: boolean | string
+}
+
+/**
+ * A `node:test` test that runs `body` in one world per seed. A failure names the seed;
+ * `HEDDLE_SEED=7` runs that seed alone, `HEDDLE_SEEDS=1000` more of them.
+ */
+export function worldTest(name: string, options: WorldTestOptions, body: (world: World) => void | Promise<void>): void {
+  void test(name, { skip: options.skip ?? false }, () => runSeeds(name, seedsToRun(options), body))
+}
+
+/** Runs `body` for each seed; the first failure is thrown as an Error that tells how to replay it. */
+export async function runSeeds(name: string, seeds: readonly number[], body: (world: World) => void | Promise<void>): Promise<void> {
+  for (const seed of seeds) {
+    try {
+      await body(new World({ seed }))
+    } catch (cause) {
+      const message = cause instanceof Error ? cause.message : String(cause)
+      throw new Error(`"${name}" fails with seed ${seed} (HEDDLE_SEED=${seed} replays it): ${message}`, { cause })
+    }
+  }
+}
+
+function seedsToRun(options: WorldTestOptions): number[] {
+  const { HEDDLE_SEED, HEDDLE_SEEDS } = process.env
+  if (HEDDLE_SEED !== undefined) return [Number(HEDDLE_SEED)]
+  const count = HEDDLE_SEEDS === undefined ? (options.seeds ?? 20) : Number(HEDDLE_SEEDS)
+  return Array.from({ length: count }, (_, i) => i + 1)
+}
