@@ -1,0 +1,84 @@
+/**
+ * One client process: its only connection is busy with a request that is never answered, `waiting`
+ * more stand behind it, and one more is created and cancelled again and again. Prints JSON.
+ */
+import http from 'node:http'
+import net, { type AddressInfo } from 'node:net'
+import { setImmediate as turn } from 'node:timers/promises'
+import { Client } from 'heddle'
+import { CancelReason, requestHead, type Exchange } from 'heddle/http'
+import type { ClientExchangeHandler } from 'heddle/client'
+import { Agent } from 'undici'
+import { waitingCounts, type QueueRun } from '../races/h1-queue.ts'
+
+const contestant = process.argv[2] as string
+const server = net.createServer((socket) => socket.on('error', () => {}))
+await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+const port = (server.address() as AddressInfo).port
+const url = `http://127.0.0.1:${port}/`
+/** Creates one request and returns what cancels it. */
+let create: () => () => void
+
+if (contestant === 'heddle') {
+  const client = new Client({ maxConnectionsPerOrigin: 1, maxWaitingPerOrigin: 1_000_000 })
+  const origin = client.origin(url)
+  const head = requestHead('GET', 'http', `127.0.0.1:${port}`, '/')
+  class Waiting implements ClientExchangeHandler {
+    onOpen(exchange: Exchange): void {
+      exchange.sendHead(head, true)
+    }
+    onHead(): void {}
+    onData(): void {}
+    onTrailers(): void {}
+    onSent(): void {}
+    onPriority(): void {}
+    onClose(): void {}
+  }
+  create = () => {
+    const ticket = client.exchange(origin, new Waiting())
+    return () => ticket.cancel(CancelReason.Cancelled)
+  }
+} else if (contestant === 'undici') {
+  const agent = new Agent({ connections: 1, pipelining: 1 })
+  create = () => {
+    const controller = new AbortController()
+    void agent.request({ origin: url, path: '/', method: 'GET', signal: controller.signal }).catch(() => {})
+    return () => controller.abort()
+  }
+} else {
+  const agent = new http.Agent({ keepAlive: true, maxSockets: 1 })
+  create = () => {
+    const request = http.get(url, { agent })
+    request.on('error', () => {})
+    return () => request.destroy()
+  }
+}
+
+create()
+await new Promise((resolve) => setTimeout(resolve, 100))
+let waiting = 0
+const runs: QueueRun[] = []
+// The first count is run twice, and only the second is kept: it warms the compiler up.
+for (const count of [waitingCounts[0] as number, ...waitingCounts]) {
+  for (; waiting < count; waiting++) create()
+  await turn()
+  await turn()
+  await churn(contestant === 'heddle' ? 20_000 : 300)
+  const times = contestant === 'heddle' ? 20_000 : 1_000
+  const cpu = process.cpuUsage()
+  const started = performance.now()
+  await churn(times)
+  const { user, system } = process.cpuUsage(cpu)
+  runs.push({ waiting: count, cpuMicros: (user + system) / times, wallMicros: ((performance.now() - started) * 1000) / times })
+}
+console.log(JSON.stringify(runs.slice(1)))
+process.exit(0)
+
+async function churn(times: number): Promise<void> {
+  for (let i = 0; i < times; i++) {
+    create()()
+    // Deferred work belongs to the cost.
+    if (i % 100 === 99) await turn()
+  }
+  await turn()
+}

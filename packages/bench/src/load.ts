@@ -1,0 +1,64 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { installed, runNode, runProgram } from './processes.ts'
+
+/** The nine fields a browser sends with a navigation. */
+export const browserFields: readonly (readonly [string, string])[] = [
+  ['User-Agent', 'Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/142.0.0.0 Safari/537.36'],
+  ['Accept', 'text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,*/*;q=0.8'],
+  ['Accept-Language', 'en-US,en;q=0.9,de;q=0.8'],
+  ['Accept-Encoding', 'gzip, deflate, br, zstd'],
+  ['Referer', 'http://localhost/index.html'],
+  ['Cookie', 'session=0123456789abcdef0123456789abcdef; theme=dark'],
+  ['Sec-Fetch-Dest', 'document'],
+  ['Sec-Fetch-Mode', 'navigate'],
+  ['Cache-Control', 'max-age=0'],
+]
+
+export interface Http1Load {
+  readonly port: number
+  readonly path: string
+  readonly connections: number
+  readonly seconds: number
+  readonly fields?: readonly (readonly [string, string])[]
+  /** Requests sent in one write per connection; 1: not pipelined. */
+  readonly pipeline?: number
+}
+
+/** Drives HTTP/1.1 load from core 1: with wrk where it is installed, else with our own generator. */
+export async function http1Load(load: Http1Load): Promise<{ requests: number; seconds: number }> {
+  return installed('wrk') ? await wrk(load) : await runNode(1, './generator.ts', [JSON.stringify(load)])
+}
+
+async function wrk({
+  port,
+  path,
+  connections,
+  seconds,
+  fields = [],
+  pipeline = 1,
+}: Http1Load): Promise<{ requests: number; seconds: number }> {
+  const folder = mkdtempSync(join(tmpdir(), 'heddle-wrk-'))
+  try {
+    const script = join(folder, 'script.lua')
+    const headers = fields.map(([name, value]) => `wrk.headers[${JSON.stringify(name)}] = ${JSON.stringify(value)}`)
+    const pipelined = `init = function(args)\n  local r = {}\n  for i = 1, ${pipeline} do r[i] = wrk.format(nil, ${JSON.stringify(path)}) end\n  req = table.concat(r)\nend\nrequest = function() return req end`
+    writeFileSync(script, [...headers, ...(pipeline > 1 ? [pipelined] : [])].join('\n'))
+    const printed = await runProgram(1, 'wrk', [
+      '-t1',
+      `-c${connections}`,
+      `-d${seconds}s`,
+      '-s',
+      script,
+      `http://127.0.0.1:${port}${path}`,
+    ])
+    const match = /(\d+) requests in ([\d.]+)(ms|s|m)/.exec(printed)
+    if (match === null) throw new Error(`wrk printed no count:\n${printed}`)
+    if (/Non-2xx/.test(printed)) throw new Error(`not every answer was a success:\n${printed}`)
+    const unit = match[3] === 's' ? 1 : match[3] === 'm' ? 60 : 0.001
+    return { requests: Number(match[1]), seconds: Number(match[2]) * unit }
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
+}

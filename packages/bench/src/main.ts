@@ -1,0 +1,64 @@
+/** `npm run bench -- NAME [--json] [--rounds N] [--seconds S]`: runs one race and prints its table and ratios. */
+import { parseArgs } from 'node:util'
+import { h1Client } from './races/h1-client.ts'
+import { h1Proxy } from './races/h1-proxy.ts'
+import { h1Queue } from './races/h1-queue.ts'
+import { h1Reuse } from './races/h1-reuse.ts'
+import { h1Server } from './races/h1-server.ts'
+import { table, type Report } from './report.ts'
+
+export interface RaceOptions {
+  /** Counted rounds; one more warms up. */
+  readonly rounds: number
+  /** Of load per contestant, variant and round. */
+  readonly seconds: number
+  /** Tells how the race goes, while it goes. */
+  readonly say: (text: string) => void
+}
+
+const races: Readonly<Record<string, (options: RaceOptions) => Promise<Report>>> = {
+  'h1-server': h1Server,
+  'h1-client': h1Client,
+  'h1-proxy': h1Proxy,
+  'h1-queue': h1Queue,
+  'h1-reuse': h1Reuse,
+}
+
+const usage = `npm run bench -- NAME [--json] [--rounds N] [--seconds S]
+races: ${Object.keys(races).join(', ')}`
+
+async function main(): Promise<number> {
+  let parsed
+  try {
+    parsed = parseArgs({
+      allowPositionals: true,
+      options: { json: { type: 'boolean' }, rounds: { type: 'string', default: '3' }, seconds: { type: 'string', default: '3' } },
+    })
+  } catch (error) {
+    console.error(`${(error as Error).message}\n${usage}`)
+    return 2
+  }
+  const { values, positionals } = parsed
+  const race = races[positionals[0] ?? '']
+  const rounds = Number(values.rounds)
+  const seconds = Number(values.seconds)
+  if (
+    race === undefined ||
+    positionals.length !== 1 ||
+    !Number.isInteger(rounds) ||
+    rounds < 1 ||
+    !Number.isInteger(seconds) ||
+    seconds < 1
+  ) {
+    console.error(`${positionals.length === 1 && race === undefined ? `no race is called ${positionals[0]}\n` : ''}${usage}`)
+    return 2
+  }
+  const report = await race({ rounds, seconds, say: (text) => console.error(text) })
+  console.log(table(report))
+  console.log('ratios (contestant / heddle, more than 1: heddle costs less)')
+  for (const [key, value] of Object.entries(report.ratios)) console.log(`  ${key}: ${value}`)
+  if (values.json === true) console.log(JSON.stringify(report))
+  return 0
+}
+
+process.exitCode = await main()
