@@ -1,4 +1,4 @@
-import type { TimerWheel, WheelNode } from '../bytes/index.ts'
+import { WheelNode } from '../bytes/index.ts'
 import type { Instant } from '../http/index.ts'
 
 /**
@@ -6,7 +6,7 @@ import type { Instant } from '../http/index.ts'
  * `heddle/testing`, in which hours pass in a moment and always the same way.
  */
 export interface Clock {
-  /** Milliseconds, monotonic. Read once per turn and kept until the turn ends, so it is cheap. */
+  /** Milliseconds, monotonic. Within a turn of a driver it is read once and kept, so it is cheap there. */
   now(): Instant
   /** `Date` of now in the form of RFC 9110 §5.6.7, renewed once a second. */
   httpDate(): string
@@ -18,8 +18,15 @@ export interface Clock {
   clear(alarm: Alarm): void
   /** Runs `task` once, after the input of this turn was read (setImmediate). Tasks run in order. */
   soon(task: () => void): void
+  /**
+   * A driver begins to run its engine: the time is read once and `now` stands still until `endTurn`.
+   * Clocks whose time moves by itself have this pair; the world's does not need it.
+   */
+  startTurn?(): Instant
+  /** Ends what `startTurn` began. */
+  endTurn?(): void
 }
 
-/** One pending deadline; make it once and arm it as often as needed. */
+/** One pending deadline: `new Alarm(expire)`. Make it once and arm it with `Clock.set` as often as needed. */
 export type Alarm = WheelNode
-export type { TimerWheel }
+export const Alarm: typeof WheelNode = WheelNode

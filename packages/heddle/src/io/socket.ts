@@ -10,6 +10,8 @@ export interface SocketLike {
   /** FIN after what was written. */
   end(): unknown
   destroy(): unknown
+  /** FIN after what was written, then `destroy` without waiting for the peer. */
+  destroySoon?(): unknown
   /** RST; absent on TLS. */
   resetAndDestroy?(): unknown
   pause(): unknown
@@ -17,4 +19,6 @@ export interface SocketLike {
   on(event: 'data', listener: (chunk: Uint8Array) => void): unknown
   on(event: 'end' | 'close' | 'drain', listener: () => void): unknown
   on(event: 'error', listener: (error: Error) => void): unknown
+  /** Needed only where a driver is detached. */
+  off?(event: string, listener: (...values: never[]) => void): unknown
 }
