@@ -20,7 +20,7 @@ for (let i = 0; i < load.connections; i++) {
   let received = 0
   const socket = net.connect({ port: load.port, host: '127.0.0.1', noDelay: true })
   socket.on('connect', () => socket.write(request))
-  socket.on('data', (chunk) => {
+  socket.on('data', (chunk: Buffer) => {
     if (answerSize === 0) {
       first = Buffer.concat([first, chunk])
       const seen = Buffer.from(first)

@@ -1,0 +1,48 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import {
+  CancelledError,
+  CancelReason,
+  HeddleError,
+  NetworkError,
+  PeerError,
+  ProtocolError,
+  TimeoutError,
+  UsageError,
+  wireCodes,
+} from './errors.ts'
+import { isIdempotent, isSafe } from './method.ts'
+import { isBodiless, reasonPhrase } from './status.ts'
+
+test('errors of peer and network carry no stack, those of the program do', () => {
+  const limit = Error.stackTraceLimit
+  assert.equal(new NetworkError('NETWORK_ERROR', 'cut').stack?.includes('\n    at '), false)
+  assert.equal(new UsageError('data before the head').stack?.includes('\n    at '), true)
+  assert.equal(Error.stackTraceLimit, limit)
+})
+
+test('name, code, phase, cause and unprocessed say what happened', () => {
+  const cause = new Error('ECONNRESET')
+  const error = new PeerError('PEER_RESET', 'the peer reset the connection', { cause, unprocessed: true, wireCode: 7 })
+  assert.deepEqual([error.name, error.code, error.cause, error.unprocessed, error.wireCode], ['PeerError', 'PEER_RESET', cause, true, 7])
+  assert.deepEqual([new TimeoutError('head', 'late').code, new TimeoutError('head', 'late').phase], ['HEAD_TIMEOUT', 'head'])
+  assert.equal(new ProtocolError('bad').status, 400)
+  assert.equal(new CancelledError(CancelReason.InternalError).code, 'HANDLER_FAILED')
+  assert.equal(new CancelledError(CancelReason.Cancelled).code, 'CANCELLED')
+  assert.ok(new UsageError('x') instanceof HeddleError && new UsageError('x') instanceof Error)
+  assert.equal('cause' in new PeerError('PEER_CLOSED', 'closed'), false)
+})
+
+test('every cancel reason has a code on the wire of HTTP/2 and HTTP/3', () => {
+  for (const reason of Object.values(CancelReason)) assert.ok(wireCodes[reason] !== undefined, String(reason))
+  assert.deepEqual(wireCodes[CancelReason.Refused], { h2: 0x7, h3: 0x10b })
+})
+
+test('methods and statuses', () => {
+  for (const method of ['GET', 'HEAD', 'PUT', 'DELETE', 'OPTIONS']) assert.ok(isIdempotent(method), method)
+  for (const method of ['POST', 'PATCH', 'get', 'CONNECT', 'X']) assert.ok(!isIdempotent(method), method)
+  assert.ok(isSafe('GET') && !isSafe('PUT'))
+  assert.ok(isBodiless(100) && isBodiless(204) && isBodiless(304) && !isBodiless(200) && !isBodiless(205))
+  assert.equal(reasonPhrase(404), 'Not Found')
+  assert.equal(reasonPhrase(599), '')
+})
