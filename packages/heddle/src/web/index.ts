@@ -1,0 +1,28 @@
+/** Heddle's own Headers, Request and Response: the WHATWG interfaces, lazily. */
+export { Headers, fieldsFrom, fieldsOf, headersFrom, type HeadersIterator } from './headers.ts'
+export type { HeadersInit } from './header-text.ts'
+export { Body, cancelBody, cloneSource, peekSource, setSource, takeSource } from './body.ts'
+export { encoded, sourceOf, typeOf, type BodyInit, type Source } from './body-init.ts'
+export { collect, type BodySource } from './body-source.ts'
+export { StreamSource, streamFrom } from './body-stream.ts'
+export { IncomingBody, type IncomingOwner } from './incoming-body.ts'
+export { abortRequest, givenSignal, Request, requestFields, requestFrom, type RequestInfo } from './request.ts'
+export type {
+  ReferrerPolicy,
+  RequestCache,
+  RequestCredentials,
+  RequestDuplex,
+  RequestInit,
+  RequestMode,
+  RequestRedirect,
+} from './request-options.ts'
+export {
+  Response,
+  responseFields,
+  responseFrom,
+  responseTrailers,
+  type ResponseInit,
+  type ResponseType,
+  type TrailersInit,
+} from './response.ts'
+export { originFrom, targetUrl } from './target-url.ts'

@@ -1,0 +1,221 @@
+import { isBodiless, noFields, type Fields } from '../http/index.ts'
+import { Body, cancelBody, cloneSource, peekSource, setSource } from './body.ts'
+import { sourceOf, typeOf, type BodyInit, type Source } from './body-init.ts'
+import { fieldsOf, fieldsFrom, Headers, headersFrom } from './headers.ts'
+import type { HeadersInit } from './header-text.ts'
+
+/** Trailer fields of a response that is sent: known later than its content, or computed when it ends. */
+export type TrailersInit = HeadersInit | Promise<HeadersInit> | (() => HeadersInit | Promise<HeadersInit>)
+
+export interface ResponseInit {
+  /** 200–599. Default 200. */
+  status?: number
+  /** The reason phrase of HTTP/1.1; empty: the registered one is sent. */
+  statusText?: string
+  headers?: HeadersInit
+  /**
+   * Not in the Fetch standard: trailer fields, sent after the content. HTTP/1.1 can send them only
+   * behind content whose length is not stated, so such a response is sent in chunks.
+   */
+  trailers?: TrailersInit
+}
+
+export type ResponseType = 'basic' | 'cors' | 'default' | 'error' | 'opaque' | 'opaqueredirect'
+
+const plainText: Fields = Object.freeze(['content-type', 'text/plain;charset=UTF-8'])
+const none: ResponseInit = Object.freeze({})
+
+/** A received response; `source` is cancelled when the program disposes it. Its headers are immutable. */
+export let responseFrom: (status: number, statusText: string, fields: Fields, source: Source, url: string, redirected: boolean) => Response
+/** The field lines of `response`, without making Headers. Not to be changed. */
+export let responseFields: (response: Response) => Fields
+/** What its maker gave as `trailers`. */
+export let responseTrailers: (response: Response) => TrailersInit | undefined
+
+/**
+ * The WHATWG Response interface (Fetch §6.6): cheap to make, and complete when it is touched.
+ * It is a class of its own: `instanceof globalThis.Response` is false; see `toNative`.
+ *
+ * A received response holds its connection until its content is read, cancelled or disposed:
+ * `using response = await client.fetch(url)` frees it at the end of the block.
+ */
+export class Response extends Body implements Disposable, AsyncDisposable {
+  #status: number
+  #statusText: string
+  /** The truth until `#headers` is made. */
+  #fields: Fields
+  #headers: Headers | undefined
+  #type: ResponseType
+  #url: string
+  #redirected: boolean
+  #trailers: TrailersInit | undefined
+
+  static {
+    responseFrom = (status, statusText, fields, source, url, redirected) => {
+      const response = new Response()
+      response.#status = status
+      response.#statusText = statusText
+      response.#fields = fields
+      response.#type = 'basic'
+      response.#url = url
+      response.#redirected = redirected
+      setSource(response, source)
+      return response
+    }
+    responseFields = (response) => (response.#headers === undefined ? response.#fields : fieldsOf(response.#headers))
+    responseTrailers = (response) => response.#trailers
+  }
+
+  /**
+   * Throws RangeError for a status outside 200–599; TypeError for an invalid statusText or header,
+   * for content with a status that has none (204, 205, 304), for a stream that is locked.
+   */
+  constructor(body: BodyInit | null = null, init: ResponseInit = none) {
+    super(typeof body === 'string' ? body : body === null ? null : sourceOf(body))
+    const { status = 200, statusText = '', headers, trailers } = init ?? none
+    this.#status = status === 200 ? 200 : checkedStatus(status)
+    this.#statusText = statusText === '' ? '' : checkedPhrase(statusText)
+    this.#fields = noFields
+    this.#headers = undefined
+    this.#type = 'default'
+    this.#url = ''
+    this.#redirected = false
+    this.#trailers = trailers
+    if (headers !== undefined) this.#fields = fieldsFrom(headers)
+    if (body === null) return
+    if (this.#status !== 200 && (isBodiless(this.#status) || this.#status === 205)) {
+      throw new TypeError(`Response constructor: a response of status ${this.#status} has no body.`)
+    }
+    if (typeof body === 'string' && headers === undefined) {
+      this.#fields = plainText
+      return
+    }
+    const type = typeOf(body, peekSource(this))
+    if (type !== undefined && !this.#fields.includes('content-type')) this.#fields = [...this.#fields, 'content-type', type]
+  }
+
+  /** `data` as JSON. Throws TypeError if it has no JSON form. */
+  static json(data: unknown, init: ResponseInit = none): Response {
+    const text = JSON.stringify(data)
+    if (text === undefined) throw new TypeError('Response.json: the value is not JSON serializable.')
+    const response = new Response(null, init)
+    if (isBodiless(response.#status) || response.#status === 205) {
+      throw new TypeError(`Response.json: a response of status ${response.#status} has no body.`)
+    }
+    setSource(response, text)
+    if (!hasField(response.#fields, 'content-type')) response.#fields = [...response.#fields, 'content-type', 'application/json']
+    return response
+  }
+
+  /** A redirect to `url`, which must be absolute. Throws TypeError for another url, RangeError for a status that is no redirect. */
+  static redirect(url: string | URL, status = 302): Response {
+    const parsed = URL.parse(`${url}`)
+    if (parsed === null) throw new TypeError(`Failed to parse URL from ${url}`)
+    if (status !== 301 && status !== 302 && status !== 303 && status !== 307 && status !== 308) {
+      throw new RangeError(`Invalid status code ${status}`)
+    }
+    const response = new Response(null, { status })
+    response.#headers = headersFrom(['location', parsed.href], true)
+    return response
+  }
+
+  /** A network error: type `error`, status 0. A server cannot send it. */
+  static error(): Response {
+    const response = responseFrom(0, '', noFields, null, '', false)
+    response.#type = 'error'
+    response.#headers = headersFrom(noFields, true)
+    return response
+  }
+
+  get type(): ResponseType {
+    return this.#type
+  }
+
+  /** The last URL asked, without fragment; empty for a response made here. */
+  get url(): string {
+    return this.#url
+  }
+
+  get redirected(): boolean {
+    return this.#redirected
+  }
+
+  get status(): number {
+    return this.#status
+  }
+
+  get ok(): boolean {
+    return this.#status >= 200 && this.#status <= 299
+  }
+
+  get statusText(): string {
+    return this.#statusText
+  }
+
+  /** Immutable on a received response, as the standard says. */
+  override get headers(): Headers {
+    return (this.#headers ??= headersFrom(this.#fields, this.#type === 'basic'))
+  }
+
+  /**
+   * A second response with the same content. Throws TypeError if the content was read or is locked.
+   * Content that is still coming is held for the slower of the two readers.
+   */
+  clone(): Response {
+    const clone = new Response()
+    setSource(clone, cloneSource(this))
+    clone.#status = this.#status
+    clone.#statusText = this.#statusText
+    clone.#fields = responseFields(this)
+    clone.#type = this.#type
+    clone.#url = this.#url
+    clone.#redirected = this.#redirected
+    clone.#trailers = this.#trailers
+    return clone
+  }
+
+  /**
+   * Node's own Response with the same status, headers and body; the body is shared, not copied:
+   * it can be read here or there. Throws TypeError if it was read already.
+   */
+  toNative(): globalThis.Response {
+    if (this.#type === 'error') return globalThis.Response.error()
+    if (this.bodyUsed) throw new TypeError('Response.toNative: the body was read already.')
+    return new globalThis.Response(this.body as never, {
+      status: this.#status,
+      statusText: this.#statusText,
+      headers: [...this.headers],
+    })
+  }
+
+  /** Frees what stands behind content that is not wanted any more: the connection. */
+  [Symbol.dispose](): void {
+    cancelBody(this, undefined)
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    cancelBody(this, undefined)
+  }
+
+  get [Symbol.toStringTag](): string {
+    return 'Response'
+  }
+}
+
+function hasField(fields: Fields, name: string): boolean {
+  for (let i = 0; i < fields.length; i += 2) if (fields[i] === name) return true
+  return false
+}
+
+function checkedStatus(status: number): number {
+  const value = Math.trunc(Number(status))
+  if (!(value >= 200 && value <= 599)) throw new RangeError('init["status"] must be in the range of 200 to 599, inclusive.')
+  return value
+}
+
+/** RFC 9112 §4: reason-phrase = 1*( HTAB / SP / VCHAR / obs-text ). */
+function checkedPhrase(text: string): string {
+  const phrase = `${text}`
+  if (!/^[\t\x20-\x7e\x80-\xff]*$/.test(phrase)) throw new TypeError('Invalid statusText')
+  return phrase
+}
