@@ -68,7 +68,7 @@ export function parseConfig(text: string, options: ParseOptions = {}): Config {
     return { file, ...place(offset), path: pathInWords(path), message, offset }
   })
   problems.sort((a, b) => a.offset - b.offset)
-  throw new ConfigError(problems.map(({ offset: _, ...problem }) => problem))
+  throw new ConfigError(problems.map(({ file, line, column, path, message }) => ({ file, line, column, path, message })))
 }
 
 interface FoundProblem {

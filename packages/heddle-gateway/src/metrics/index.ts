@@ -1,0 +1,13 @@
+/** Counting requests, and showing the counts. */
+export { prometheusType, renderPrometheus } from './prometheus.ts'
+export {
+  familiesOf,
+  mergeSnapshots,
+  processSnapshot,
+  type AccessLogStats,
+  type ListenerSnapshot,
+  type ProcessSnapshot,
+  type Snapshot,
+} from './snapshot.ts'
+export { summarize, type ClusterSummary, type DurationSummary, type RequestSummary, type Summary } from './summary.ts'
+export { Traffic, type TrafficSnapshot } from './traffic.ts'

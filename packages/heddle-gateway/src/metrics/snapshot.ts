@@ -1,0 +1,226 @@
+import type { ClusterStats } from '../upstream/index.ts'
+import { mergeFamilies, type FamilySnapshot, type Labels, type SeriesSnapshot } from './family.ts'
+import type { TrafficSnapshot } from './traffic.ts'
+
+/** What one listener's server says about itself. */
+export interface ListenerSnapshot {
+  readonly name: string
+  /** `http://127.0.0.1:8080`. */
+  readonly url: string
+  /** Open connections. */
+  readonly connections: number
+  /** Connections accepted, ever. */
+  readonly accepted: number
+  /** Connections turned away, ever: over `maxConnections`. */
+  readonly refused: number
+}
+
+/** The access log's own counters. */
+export interface AccessLogStats {
+  readonly lines: number
+  /** Lines not written because the file took none or too few. */
+  readonly dropped: number
+  /** Failed writes and openings. */
+  readonly failures: number
+}
+
+/** Everything one process knows about its work; the only thing workers tell the primary. */
+export interface Snapshot {
+  /** Process ids, the worker's; the primary's merge has all of them. */
+  readonly processes: readonly ProcessSnapshot[]
+  readonly traffic: TrafficSnapshot
+  readonly listeners: readonly ListenerSnapshot[]
+  readonly clusters: readonly ClusterStats[]
+  readonly accessLog: AccessLogStats
+}
+
+export interface ProcessSnapshot {
+  readonly pid: number
+  /** ms since 1970. */
+  readonly startedAt: number
+  /** Seconds of CPU, user and system. */
+  readonly cpu: number
+  /** Resident memory, bytes. */
+  readonly memory: number
+}
+
+/** This process, now. */
+export function processSnapshot(): ProcessSnapshot {
+  const { user, system } = process.cpuUsage()
+  return {
+    pid: process.pid,
+    startedAt: Math.round(Date.now() - process.uptime() * 1_000),
+    cpu: (user + system) / 1e6,
+    memory: process.memoryUsage.rss(),
+  }
+}
+
+/** The work of several processes as one. An endpoint is out when every process took it out. */
+export function mergeSnapshots(parts: readonly Snapshot[]): Snapshot {
+  return {
+    processes: parts.flatMap((part) => part.processes),
+    traffic: {
+      families: mergeFamilies(parts.map((part) => part.traffic.families)),
+      served: parts.flatMap((part) => part.traffic.served),
+      upstream: parts.flatMap((part) => part.traffic.upstream),
+    },
+    listeners: mergeBy(
+      parts.flatMap((part) => part.listeners),
+      (a, b) => ({ ...a, connections: a.connections + b.connections, accepted: a.accepted + b.accepted, refused: a.refused + b.refused }),
+    ),
+    clusters: mergeBy(
+      parts.flatMap((part) => part.clusters),
+      (a, b) => ({
+        ...a,
+        active: a.active + b.active,
+        waiting: a.waiting + b.waiting,
+        connections: a.connections + b.connections,
+        endpoints: mergeBy([...a.endpoints, ...b.endpoints], (x, y) => ({
+          ...x,
+          active: x.active + y.active,
+          requests: x.requests + y.requests,
+          failures: x.failures + y.failures,
+          ejections: x.ejections + y.ejections,
+          ejected: x.ejected && y.ejected,
+        })),
+      }),
+    ),
+    accessLog: parts.reduce<AccessLogStats>(
+      (sum, { accessLog }) => ({
+        lines: sum.lines + accessLog.lines,
+        dropped: sum.dropped + accessLog.dropped,
+        failures: sum.failures + accessLog.failures,
+      }),
+      { lines: 0, dropped: 0, failures: 0 },
+    ),
+  }
+}
+
+function mergeBy<Named extends { readonly name: string }>(items: readonly Named[], add: (a: Named, b: Named) => Named): Named[] {
+  const merged = new Map<string, Named>()
+  for (const item of items) {
+    const other = merged.get(item.name)
+    merged.set(item.name, other === undefined ? item : add(other, item))
+  }
+  return [...merged.values()]
+}
+
+/** All families of a snapshot: what requests counted, and the state of things at this moment. */
+export function familiesOf(snapshot: Snapshot): FamilySnapshot[] {
+  const { listeners, clusters, processes, accessLog } = snapshot
+  const perListener = (read: (listener: ListenerSnapshot) => number): SeriesSnapshot[] =>
+    listeners.map((listener) => series([['heddle_listener', listener.name]], read(listener)))
+  const perCluster = (read: (cluster: ClusterStats) => number): SeriesSnapshot[] =>
+    clusters.map((cluster) => series([['heddle_cluster', cluster.name]], read(cluster)))
+  const perEndpoint = (read: (endpoint: ClusterStats['endpoints'][number]) => number): SeriesSnapshot[] =>
+    clusters.flatMap((cluster) =>
+      cluster.endpoints.map((endpoint) => {
+        const labels: Labels = [
+          ['heddle_cluster', cluster.name],
+          ['heddle_endpoint', endpoint.name],
+        ]
+        return series(labels, read(endpoint))
+      }),
+    )
+  const perProcess = (read: (entry: ProcessSnapshot) => number): SeriesSnapshot[] =>
+    processes.map((entry) => series([['process_pid', String(entry.pid)]], read(entry)))
+  const total = (value: number): SeriesSnapshot[] => [series([], value)]
+  return [
+    ...snapshot.traffic.families,
+    family(
+      'gauge',
+      'heddle_server_open_connections',
+      'Open connections from clients.',
+      perListener((listener) => listener.connections),
+    ),
+    family(
+      'counter',
+      'heddle_server_connections_total',
+      'Connections accepted from clients.',
+      perListener((listener) => listener.accepted),
+    ),
+    family(
+      'counter',
+      'heddle_server_refused_connections_total',
+      'Connections turned away because there were too many.',
+      perListener((listener) => listener.refused),
+    ),
+    family(
+      'gauge',
+      'http_client_active_requests',
+      'Requests to a cluster under way or waiting.',
+      perCluster((cluster) => cluster.active),
+    ),
+    family(
+      'gauge',
+      'http_client_open_connections',
+      'Open connections to a cluster.',
+      perCluster((cluster) => cluster.connections),
+    ),
+    family(
+      'gauge',
+      'heddle_cluster_waiting_requests',
+      'Requests that wait for a connection to a cluster.',
+      perCluster((cluster) => cluster.waiting),
+    ),
+    family(
+      'gauge',
+      'heddle_endpoint_active_requests',
+      'Requests under way at an endpoint.',
+      perEndpoint((endpoint) => endpoint.active),
+    ),
+    family(
+      'counter',
+      'heddle_endpoint_requests_total',
+      'Attempts made at an endpoint.',
+      perEndpoint((endpoint) => endpoint.requests),
+    ),
+    family(
+      'counter',
+      'heddle_endpoint_failures_total',
+      'Attempts that failed at an endpoint.',
+      perEndpoint((endpoint) => endpoint.failures),
+    ),
+    family(
+      'counter',
+      'heddle_endpoint_ejections_total',
+      'Times an endpoint was taken out.',
+      perEndpoint((endpoint) => endpoint.ejections),
+    ),
+    family(
+      'gauge',
+      'heddle_endpoint_ejected',
+      '1 while an endpoint gets no requests, in every worker.',
+      perEndpoint((endpoint) => (endpoint.ejected ? 1 : 0)),
+    ),
+    family('counter', 'heddle_access_log_lines_total', 'Lines given to the access log.', total(accessLog.lines)),
+    family('counter', 'heddle_access_log_dropped_lines_total', 'Lines the access log could not write.', total(accessLog.dropped)),
+    family('counter', 'heddle_access_log_failures_total', 'Failed writes and openings of the access log.', total(accessLog.failures)),
+    family(
+      'counter',
+      'process_cpu_time_seconds_total',
+      'CPU time, user and system.',
+      perProcess((entry) => entry.cpu),
+    ),
+    family(
+      'gauge',
+      'process_memory_usage_bytes',
+      'Resident memory.',
+      perProcess((entry) => entry.memory),
+    ),
+    family(
+      'gauge',
+      'process_start_time_seconds',
+      'When the process started, seconds since 1970.',
+      perProcess((entry) => entry.startedAt / 1_000),
+    ),
+  ]
+}
+
+function family(kind: 'counter' | 'gauge', name: string, help: string, values: readonly SeriesSnapshot[]): FamilySnapshot {
+  return { name, help, kind, bounds: [], series: values }
+}
+
+function series(labels: Labels, value: number): SeriesSnapshot {
+  return { labels, value, counts: [] }
+}

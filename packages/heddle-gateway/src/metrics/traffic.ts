@@ -1,0 +1,253 @@
+import type { ProxyObserver, RequestRecord } from '../record.ts'
+import { HistogramFamily, ValueFamily, type FamilySnapshot, type HistogramSeries, type Labels, type Series } from './family.ts'
+import { LogHistogram, type LogHistogramSnapshot } from './histogram.ts'
+
+/** OpenTelemetry's advice for `http.server.request.duration` and `http.client.request.duration`, seconds. */
+const durationBounds = [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10]
+/** The methods of RFC 9110, RFC 5789 and QUERY; a client's own inventions are `_OTHER`, so it cannot make time series. */
+const methods = ['_OTHER', 'GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'CONNECT', 'OPTIONS', 'TRACE', 'PATCH', 'QUERY']
+const methodIndexes = new Map(methods.map((method, index) => [method, index]))
+const protocolVersions = { '': '', h1: '1.1', h2: '2', h3: '3' } as const
+const protocolIndexes = { '': 0, h1: 1, h2: 2, h3: 3 } as const
+
+/** Durations of one group of requests, µs. */
+export interface DurationSnapshot {
+  readonly listener: string
+  readonly route: string
+  readonly cluster: string
+  readonly endpoint: string
+  readonly durations: LogHistogramSnapshot
+}
+
+/** All that {@link Traffic} counted, in a form that survives a trip between processes. */
+export interface TrafficSnapshot {
+  readonly families: readonly FamilySnapshot[]
+  /** One per listener and route. */
+  readonly served: readonly DurationSnapshot[]
+  /** One per cluster and endpoint. */
+  readonly upstream: readonly DurationSnapshot[]
+}
+
+/**
+ * Counts requests. A request costs a few map look-ups by names and small integers, and additions:
+ * the time series it belongs to is made the first time and found by its number from then on.
+ */
+export class Traffic implements ProxyObserver {
+  readonly #families = new Families()
+  readonly #listeners = new Map<string, ListenerTraffic>()
+  readonly #clusters = new Map<string, Map<string, EndpointTraffic>>()
+
+  /** `listeners` are served from now on: their series begin at 0 rather than at their first request. */
+  constructor(listeners: readonly { readonly name: string; readonly scheme: string }[]) {
+    for (const { name, scheme } of listeners) this.#listeners.set(name, new ListenerTraffic(this.#families, name, scheme))
+  }
+
+  onRequestStart(listener: string): void {
+    this.#listener(listener).active.value++
+  }
+
+  onRequestEnd(record: RequestRecord): void {
+    const listener = this.#listener(record.listener)
+    listener.active.value--
+    // A tunnel lives as long as its user likes; what can be slow about it is its opening.
+    const duration = record.tunnel && record.timeToHead >= 0 ? record.timeToHead : record.duration
+    listener.route(record.route).count(record, duration)
+    if (record.endpoint !== '') this.#endpoint(record.cluster, record.endpoint).count(record, duration)
+    if (record.reason !== '') {
+      const { listener: name, route, cluster, reason } = record
+      const labels: Labels = [
+        ['heddle_listener', name],
+        ['http_route', route],
+        ['heddle_cluster', cluster],
+        ['error_type', reason],
+      ]
+      this.#families.errors.series(labels).value++
+    }
+  }
+
+  snapshot(): TrafficSnapshot {
+    const served: DurationSnapshot[] = []
+    for (const listener of this.#listeners.values()) {
+      for (const route of listener.routes.values()) {
+        served.push({ listener: listener.name, route: route.name, cluster: '', endpoint: '', durations: route.durations.snapshot() })
+      }
+    }
+    const upstream: DurationSnapshot[] = []
+    for (const [cluster, endpoints] of this.#clusters) {
+      for (const [endpoint, { durations }] of endpoints) {
+        upstream.push({ listener: '', route: '', cluster, endpoint, durations: durations.snapshot() })
+      }
+    }
+    return { families: this.#families.snapshot(), served, upstream }
+  }
+
+  #listener(name: string): ListenerTraffic {
+    let listener = this.#listeners.get(name)
+    if (listener === undefined) {
+      listener = new ListenerTraffic(this.#families, name, 'http')
+      this.#listeners.set(name, listener)
+    }
+    return listener
+  }
+
+  #endpoint(cluster: string, name: string): EndpointTraffic {
+    let endpoints = this.#clusters.get(cluster)
+    if (endpoints === undefined) {
+      endpoints = new Map()
+      this.#clusters.set(cluster, endpoints)
+    }
+    let endpoint = endpoints.get(name)
+    if (endpoint === undefined) {
+      endpoint = new EndpointTraffic(this.#families, cluster, name)
+      endpoints.set(name, endpoint)
+    }
+    return endpoint
+  }
+}
+
+class Families {
+  readonly server = new HistogramFamily(
+    'http_server_request_duration_seconds',
+    'Duration of HTTP server requests, from the head to the end of the exchange; of tunnels to their opening.',
+    durationBounds,
+  )
+  readonly active = new ValueFamily('gauge', 'http_server_active_requests', 'HTTP server requests under way, tunnels included.')
+  readonly client = new HistogramFamily(
+    'http_client_request_duration_seconds',
+    'Duration of requests that reached an endpoint, retries included; by the endpoint tried last.',
+    durationBounds,
+  )
+  readonly received = new ValueFamily('counter', 'heddle_server_request_content_bytes_total', 'Bytes of content received in requests.')
+  readonly sent = new ValueFamily('counter', 'heddle_server_response_content_bytes_total', 'Bytes of content sent in responses.')
+  readonly tunnels = new ValueFamily('counter', 'heddle_server_tunnels_total', 'Upgrades and CONNECTs that became tunnels and are over.')
+  readonly errors = new ValueFamily('counter', 'heddle_errors_total', 'Requests that the gateway answered or cut itself, by reason.')
+  readonly retries = new ValueFamily(
+    'counter',
+    'heddle_upstream_retries_total',
+    'Further attempts after a first one that was certainly not processed.',
+  )
+
+  snapshot(): FamilySnapshot[] {
+    const { server, active, client, received, sent, tunnels, errors, retries } = this
+    return [server, active, received, sent, tunnels, client, retries, errors].map((family) => family.snapshot())
+  }
+}
+
+class ListenerTraffic {
+  readonly name: string
+  readonly scheme: string
+  readonly active: Series
+  readonly routes: Map<string, RouteTraffic>
+  readonly families: Families
+
+  constructor(families: Families, name: string, scheme: string) {
+    this.name = name
+    this.scheme = scheme
+    this.active = families.active.series([
+      ['heddle_listener', name],
+      ['url_scheme', scheme],
+    ])
+    this.routes = new Map()
+    this.families = families
+  }
+
+  route(name: string): RouteTraffic {
+    let route = this.routes.get(name)
+    if (route === undefined) {
+      route = new RouteTraffic(this.families, this, name)
+      this.routes.set(name, route)
+    }
+    return route
+  }
+}
+
+/** Histogram series by method, version and status (one integer), and by the reason if there is one. */
+class Outcomes {
+  readonly #byNumber = new Map<number, HistogramSeries>()
+  readonly #byReason = new Map<string, HistogramSeries>()
+  readonly #family: HistogramFamily
+  readonly #labels: Labels
+
+  constructor(family: HistogramFamily, labels: Labels) {
+    this.#family = family
+    this.#labels = labels
+  }
+
+  find(methodName: string, protocol: RequestRecord['upstreamProtocol'], status: number, reason: string): HistogramSeries {
+    const method = methodIndexes.get(methodName) ?? 0
+    const number = (method * 4 + protocolIndexes[protocol]) * 1_000 + status
+    const known = reason === '' ? this.#byNumber.get(number) : this.#byReason.get(`${number} ${reason}`)
+    return known ?? this.#make(number, method, protocol, status, reason)
+  }
+
+  #make(number: number, method: number, protocol: RequestRecord['upstreamProtocol'], status: number, reason: string): HistogramSeries {
+    const series = this.#family.series([
+      ...this.#labels,
+      ['http_request_method', methods[method] as string],
+      ['http_response_status_code', status === 0 ? '' : String(status)],
+      ['network_protocol_version', protocolVersions[protocol]],
+      ['error_type', reason === '' && status >= 500 ? String(status) : reason],
+    ])
+    if (reason === '') this.#byNumber.set(number, series)
+    else this.#byReason.set(`${number} ${reason}`, series)
+    return series
+  }
+}
+
+class RouteTraffic {
+  readonly name: string
+  /** µs. */
+  readonly durations: LogHistogram
+  readonly outcomes: Outcomes
+  readonly received: Series
+  readonly sent: Series
+  readonly families: Families
+  readonly labels: Labels
+
+  constructor(families: Families, listener: ListenerTraffic, name: string) {
+    this.name = name
+    this.durations = new LogHistogram()
+    this.families = families
+    this.labels = [
+      ['heddle_listener', listener.name],
+      ['http_route', name],
+    ]
+    this.outcomes = new Outcomes(families.server, [...this.labels, ['url_scheme', listener.scheme]])
+    this.received = families.received.series(this.labels)
+    this.sent = families.sent.series(this.labels)
+  }
+
+  count(record: RequestRecord, duration: number): void {
+    this.durations.record(duration * 1_000)
+    this.outcomes.find(record.method, record.protocol, record.status, record.reason).record(duration / 1_000)
+    this.received.value += record.requestSize
+    this.sent.value += record.responseSize
+    if (record.tunnel) this.families.tunnels.series(this.labels).value++
+  }
+}
+
+class EndpointTraffic {
+  /** µs. */
+  readonly durations: LogHistogram
+  readonly outcomes: Outcomes
+  readonly families: Families
+  readonly cluster: string
+
+  constructor(families: Families, cluster: string, name: string) {
+    this.durations = new LogHistogram()
+    this.families = families
+    this.cluster = cluster
+    const colon = name.lastIndexOf(':')
+    this.outcomes = new Outcomes(families.client, [
+      ['heddle_cluster', cluster],
+      ['server_address', name.slice(0, colon)],
+      ['server_port', name.slice(colon + 1)],
+    ])
+  }
+
+  count(record: RequestRecord, duration: number): void {
+    this.durations.record(duration * 1_000)
+    this.outcomes.find(record.method, record.upstreamProtocol, record.status, record.reason).record(duration / 1_000)
+    if (record.attempts > 1) this.families.retries.series([['heddle_cluster', this.cluster]]).value += record.attempts - 1
+  }
+}
