@@ -29,6 +29,16 @@ export class List<T extends Linked> {
     this.length++
   }
 
+  /** Adds `node` at the start. `node` must not stand in a list. */
+  prepend(node: T): void {
+    node.previous = undefined
+    node.next = this.first
+    if (this.first === undefined) this.last = node
+    else this.first.previous = node
+    this.first = node
+    this.length++
+  }
+
   /** Takes `node` out. `node` must stand in this list. */
   remove(node: T): void {
     const { previous, next } = node

@@ -1,6 +1,6 @@
 /** The client: a pool of connections per origin, raw exchanges on it, and `fetch` on top of those. */
 export { Client } from './client.ts'
 export type { ClientOptions, ClientTlsOptions, Dialler, ExchangeOptions, ProxyOption } from './options.ts'
-export { Origin } from './origin.ts'
+export type { Origin } from './origin.ts'
 export type { ClientStats, OriginStats, PoolCounts } from './stats.ts'
 export type { ClientExchangeHandler, Ticket } from './ticket.ts'

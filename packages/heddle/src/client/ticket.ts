@@ -1,4 +1,18 @@
-import type { CancelReason, Exchange, ExchangeHandler } from '../http/index.ts'
+import { WheelNode, type Linked } from '../bytes/index.ts'
+import {
+  CancelledError,
+  CancelReason,
+  TimeoutError,
+  type Exchange,
+  type ExchangeHandler,
+  type Fields,
+  type Head,
+  type HeddleError,
+  type Instant,
+  type Priority,
+} from '../http/index.ts'
+import type { PooledConnection } from './connection.ts'
+import type { PooledOrigin } from './origin.ts'
 
 /** What a request needs of its handler: to be told of its exchange, then of what happens on it. */
 export interface ClientExchangeHandler extends ExchangeHandler {
@@ -6,7 +20,7 @@ export interface ClientExchangeHandler extends ExchangeHandler {
    * Read when a kept-alive connection turned out to be dead before any byte of the request was put
    * on the wire. True: the request moves on to another connection, and `onOpen` is called again
    * with another exchange, from which everything is sent anew. Otherwise the exchange ends with an
-   * `unprocessed` error. Set it while whatever was sent so far can be sent again. Default false.
+   * `unprocessed` error. Keep it true while whatever was sent so far can be sent again. Default false.
    */
   readonly replayable?: boolean
   /**
@@ -24,4 +38,183 @@ export interface Ticket {
   readonly reused: boolean
   /** True once the head of a response, an informational one included, has arrived. */
   readonly responded: boolean
+}
+
+/**
+ * Where a request stands:
+ *
+ *     Waiting ──connection──▶ Open ──▶ Over
+ *        │  ▲                  │
+ *        │  └── never sent ────┘
+ *        └──cancel, limit, dial failed──▶ Ending ──next turn──▶ Over
+ */
+export const TicketState = { Waiting: 0, Open: 1, Ending: 2, Over: 3 } as const
+export type TicketState = (typeof TicketState)[keyof typeof TicketState]
+
+/**
+ * A request in the pool. While it waits it is a node of its origin's queue; while it is open it
+ * stands between the engine and the program's handler, so that the pool learns how it ends.
+ */
+export class ClientTicket implements Ticket, ExchangeHandler, Linked {
+  previous: Linked | undefined
+  next: Linked | undefined
+  readonly origin: PooledOrigin
+  readonly handler: ClientExchangeHandler
+  state: TicketState
+  reused: boolean
+  responded: boolean
+  /** Set by `cancel` while open: it is not moved to another connection any more. */
+  withdrawn: boolean
+  exchange: Exchange | undefined
+  connection: PooledConnection | undefined
+  /** Why this side ended it; told in place of what the engine makes of it. */
+  failure: HeddleError | undefined
+  /** When it began to wait. */
+  since: Instant
+  queueDeadline: Instant
+  totalDeadline: Instant
+  /** Only made when one of the two deadlines is finite. */
+  alarm: WheelNode | undefined
+
+  constructor(origin: PooledOrigin, handler: ClientExchangeHandler) {
+    this.previous = undefined
+    this.next = undefined
+    this.origin = origin
+    this.handler = handler
+    this.state = TicketState.Waiting
+    this.reused = false
+    this.responded = false
+    this.withdrawn = false
+    this.exchange = undefined
+    this.connection = undefined
+    this.failure = undefined
+    this.since = 0
+    this.queueDeadline = Infinity
+    this.totalDeadline = Infinity
+    this.alarm = undefined
+  }
+
+  /** Sets the limits of waiting and of the whole. At least one is finite. */
+  limit(queueDeadline: Instant, totalDeadline: Instant): void {
+    this.queueDeadline = queueDeadline
+    this.totalDeadline = totalDeadline
+    this.alarm = new WheelNode(() => this.#expire())
+    this.origin.pool.arm(this.alarm, Math.min(queueDeadline, totalDeadline))
+  }
+
+  cancel(reason: CancelReason): void {
+    if (this.state === TicketState.Open) {
+      this.withdrawn = true
+      this.exchange?.cancel(reason)
+    } else if (this.state === TicketState.Waiting) {
+      this.origin.leave(this, new CancelledError(reason, 'cancelled while waiting for a connection', { unprocessed: true }))
+    }
+  }
+
+  /** `connection` opened `exchange` for it. */
+  start(connection: PooledConnection, exchange: Exchange): void {
+    this.state = TicketState.Open
+    this.connection = connection
+    this.exchange = exchange
+    if (this.alarm !== undefined) this.origin.pool.arm(this.alarm, this.totalDeadline)
+    try {
+      this.handler.onOpen(exchange)
+    } catch (cause) {
+      // A handler that throws has its exchange cancelled, nothing else.
+      this.fail(new CancelledError(CancelReason.InternalError, 'onOpen failed', { cause }), CancelReason.InternalError)
+    }
+  }
+
+  /** Cancels the open exchange; the program is told `error`. */
+  fail(error: HeddleError, reason: CancelReason): void {
+    this.withdrawn = true
+    this.failure = error
+    this.exchange?.cancel(reason)
+  }
+
+  /** Over: nothing of the pool holds it any more, and it holds nothing of the pool. */
+  finish(): void {
+    this.state = TicketState.Over
+    this.exchange = undefined
+    this.connection = undefined
+    if (this.alarm !== undefined) this.origin.pool.disarm(this.alarm)
+  }
+
+  /** Tells the program of the end of a request that has no exchange (any more). Not called by engines. */
+  conclude(): void {
+    const error = this.failure
+    this.finish()
+    if (error !== undefined) this.origin.counters.countError(error.code)
+    try {
+      this.handler.onClose(error)
+    } catch {
+      // It was the last call: there is nothing left to end.
+    }
+  }
+
+  onHead(head: Head, end: boolean): void {
+    this.responded = true
+    this.handler.onHead(head, end)
+  }
+
+  onData(buffer: Uint8Array, start: number, limit: number, end: boolean): void {
+    this.handler.onData(buffer, start, limit, end)
+  }
+
+  onTrailers(fields: Fields): void {
+    this.handler.onTrailers(fields)
+  }
+
+  onSent(byteCount: number, writable: boolean): void {
+    this.handler.onSent(byteCount, writable)
+  }
+
+  onPriority(priority: Priority): void {
+    this.handler.onPriority(priority)
+  }
+
+  onClose(error: HeddleError | undefined): void {
+    if (this.state !== TicketState.Open) return
+    const connection = this.connection as PooledConnection
+    connection.tickets.remove(this)
+    let told = error
+    if (error !== undefined) {
+      // Only a connection that had served before: each such move uses one up, so moving ends.
+      if (error.unprocessed && this.reused && !this.responded && !this.withdrawn && this.handler.replayable === true) {
+        this.#moveOn()
+        return
+      }
+      told = this.failure ?? error
+      this.origin.counters.countError(told.code)
+    }
+    this.finish()
+    // Whoever waits comes first; then the program, whose next request may find the connection idle.
+    connection.offer()
+    this.handler.onClose(told)
+  }
+
+  #moveOn(): void {
+    this.origin.counters.retries++
+    this.state = TicketState.Waiting
+    this.exchange = undefined
+    this.connection = undefined
+    this.reused = false
+    if (this.alarm !== undefined) this.origin.pool.arm(this.alarm, Math.min(this.queueDeadline, this.totalDeadline))
+    this.origin.enterAgain(this)
+  }
+
+  #expire(): void {
+    const { pool } = this.origin
+    pool.timers--
+    const isTotal = this.state === TicketState.Open || pool.clock.now() >= this.totalDeadline
+    const error = new TimeoutError(
+      isTotal ? 'total' : 'queue',
+      isTotal ? 'the request took too long' : 'no connection became free in time',
+      {
+        unprocessed: this.state === TicketState.Waiting,
+      },
+    )
+    if (this.state === TicketState.Open) this.fail(error, CancelReason.Timeout)
+    else if (this.state === TicketState.Waiting) this.origin.leave(this, error)
+  }
 }

@@ -17,4 +17,9 @@ export interface Http1Options {
   readonly websocketKey?: () => string
   /** Client: request targets in absolute-form, as an HTTP proxy wants them (RFC 9112 §3.2.2). Default false. */
   readonly absoluteForm?: boolean
+  /**
+   * Client: value of `proxy-authorization` written with every request, unless the head has that
+   * field itself: credentials for the next hop only (RFC 9110 §11.7.2). Default: none is written.
+   */
+  readonly proxyAuthorization?: string | undefined
 }

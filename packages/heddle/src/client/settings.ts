@@ -1,0 +1,67 @@
+import { createHash, randomBytes } from 'node:crypto'
+import type { Http1Options } from '../h1/index.ts'
+import { UsageError } from '../http/index.ts'
+import { dial, systemClock, TlsSessions, type Clock, type TlsClientOptions } from '../io/index.ts'
+import type { ClientOptions, Dialler } from './options.ts'
+import { ProxyRules } from './proxy.ts'
+
+/** A client's options, checked, with every default filled in. */
+export class Settings {
+  readonly maxConnectionsPerOrigin: number
+  readonly maxConnections: number
+  readonly maxWaitingPerOrigin: number
+  readonly connectTimeout: number
+  readonly queueTimeout: number
+  readonly totalTimeout: number
+  readonly originLifetime: number
+  readonly options: ClientOptions
+  readonly clock: Clock
+  readonly connect: Dialler
+  readonly proxy: ProxyRules
+  /** One object for all origins: io caches contexts by its identity. */
+  readonly tls: TlsClientOptions
+  readonly http1: Http1Options
+
+  /** Throws UsageError for a value out of range. */
+  constructor(options: ClientOptions) {
+    this.options = options
+    this.maxConnectionsPerOrigin = count('maxConnectionsPerOrigin', options.maxConnectionsPerOrigin, 128, 1)
+    this.maxConnections = count('maxConnections', options.maxConnections, Infinity, 1)
+    this.maxWaitingPerOrigin = count('maxWaitingPerOrigin', options.maxWaitingPerOrigin, 1_000_000, 1)
+    this.connectTimeout = duration('connectTimeout', options.connectTimeout, 10_000)
+    this.queueTimeout = duration('queueTimeout', options.queueTimeout, Infinity)
+    this.totalTimeout = duration('totalTimeout', options.totalTimeout, Infinity)
+    this.originLifetime = duration('originLifetime', options.originLifetime, 60_000)
+    this.clock = options.clock ?? systemClock()
+    this.connect = options.connect ?? dial
+    this.proxy = new ProxyRules(options.proxy ?? 'none', process.env)
+    if (options.socketPath !== undefined && this.proxy.any) throw new UsageError('socketPath and proxy exclude each other')
+    this.tls = { sessions: new TlsSessions(), ...options.tls, alpn: ['http/1.1'] }
+    this.http1 = { limits: options.limits ?? {}, websocketKey, websocketAccept }
+  }
+}
+
+/** Checks a time limit: ms above 0, or Infinity. */
+export function duration(name: string, value: number | undefined, fallback: number): number {
+  if (value === undefined) return fallback
+  if (typeof value !== 'number' || !(value > 0)) throw new UsageError(`${name} must be a number of ms above 0, or Infinity`)
+  return value
+}
+
+function count(name: string, value: number | undefined, fallback: number, least: number): number {
+  if (value === undefined) return fallback
+  if (value !== Infinity && !(Number.isInteger(value) && value >= least)) {
+    throw new UsageError(`${name} must be an integer, at least ${least}, or Infinity`)
+  }
+  return value
+}
+
+/** RFC 6455 §4.1: 16 random bytes. */
+function websocketKey(): string {
+  return randomBytes(16).toString('base64')
+}
+
+/** RFC 6455 §4.2.2. */
+function websocketAccept(key: string): string {
+  return createHash('sha1').update(`${key}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`).digest('base64')
+}
