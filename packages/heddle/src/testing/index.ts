@@ -2,9 +2,35 @@
  * A deterministic world to test protocols in: one clock, one seed, links that delay, cut and break,
  * and tools to look at engines from both sides.
  */
+export { makeAuthority, makeCertificate, type Certificate, type CertificateOptions } from './certificate.ts'
+export { EngineLoop, type EngineLoopOptions, type EngineSink } from './engine-loop.ts'
 export { type WorldEvent } from './events.ts'
+export { collectGarbage, memoryNow } from './leaks.ts'
 export { Link, type LinkOptions } from './link.ts'
 export { LinkSocket } from './link-socket.ts'
+export { connection, connectionInfo, Network, type HostOptions, type WorldConnection, type WorldListener } from './network.ts'
+export { enginePair, pair, type ConnectionEngine, type EngineFactory, type LinkedPair, type Pair, type PairOptions } from './pair.ts'
 export { Random } from './random.ts'
-export { runSeeds, worldTest, type WorldTestOptions } from './world-test.ts'
+export {
+  Recording,
+  RecordingConnection,
+  recordingConnection,
+  recordingHandler,
+  type RecordedCall,
+  type RecordingConnectionOptions,
+  type RecordingOptions,
+} from './recording.ts'
+export {
+  FramePeer,
+  script,
+  ScriptedPeer,
+  scriptOnLink,
+  socketTransport,
+  type FrameCodec,
+  type PeerTransport,
+  type Script,
+  type ScriptOptions,
+  type Wanted,
+} from './script.ts'
+export { runSeeds, worldTest, type WorldTestOptions } from './seeds.ts'
 export { alarm, World, type RunOptions, type WorldOptions } from './world.ts'

@@ -48,9 +48,9 @@ export class Pipe {
     this.held += chunk.length
     const pieces = options.splits === 'random' ? cut(chunk, (most) => world.random.integer(1, most)) : [chunk]
     for (const piece of pieces) {
-      const leaves = Math.max(world.now(), this.#lineFreeAt)
-      this.#lineFreeAt = leaves + piece.length / options.bandwidth
-      world.at(this.#arrivalAfter(this.#lineFreeAt), () => this.#arrive(piece, leaves))
+      const gone = Math.max(world.now(), this.#lineFreeAt) + piece.length / options.bandwidth
+      this.#lineFreeAt = gone
+      world.at(this.#arrivalAfter(gone), () => this.#arrive(piece, gone))
     }
   }
 
@@ -70,9 +70,9 @@ export class Pipe {
   /** RST: what has not left yet is lost, what is on its way arrives before it. */
   reset(): void {
     if (this.#cutAt !== Infinity) return
-    const { world } = this.link
+    const { world, options } = this.link
     this.#cutAt = world.now()
-    world.at(this.#arrivalAfter(this.#cutAt), () => {
+    world.after(options.delay + options.jitter, () => {
       if (!this.link.silent) this.receiver?.receiveReset()
     })
   }
@@ -98,9 +98,9 @@ export class Pipe {
     return chunk
   }
 
-  #arrive(piece: Buffer, left: Instant): void {
+  #arrive(piece: Buffer, gone: Instant): void {
     const { link } = this
-    if (link.silent || left > this.#cutAt) return
+    if (link.silent || gone > this.#cutAt) return
     const room = link.arrivalLimit - link.arrived
     const arriving = piece.length > room ? piece.subarray(0, room) : piece
     link.arrived += arriving.length

@@ -1,9 +1,10 @@
-import { TimerWheel, WheelNode } from '../bytes/index.ts'
+import { TimerWheel } from '../bytes/index.ts'
 import type { Instant } from '../http/index.ts'
-import type { Alarm, Clock } from '../io/clock.ts'
+import { Alarm, type Clock } from '../io/index.ts'
 import { EventQueue, type WorldEvent } from './events.ts'
 import type { LinkSocket } from './link-socket.ts'
 import { connectLink, type LinkOptions } from './link.ts'
+import { Network } from './network.ts'
 import { Random } from './random.ts'
 
 export interface WorldOptions {
@@ -43,6 +44,7 @@ export class World implements Clock {
   #ticks: (() => void)[] = []
   #tasks: (() => void)[] = []
   #date = ''
+  #network: Network | undefined
   #dateSecond = -1
 
   constructor(options: WorldOptions = {}) {
@@ -109,6 +111,11 @@ export class World implements Clock {
   /** The two ends of a new connection. */
   link(options?: LinkOptions): [LinkSocket, LinkSocket] {
     return connectLink(this, options)
+  }
+
+  /** The named hosts of this world. */
+  get network(): Network {
+    return (this.#network ??= new Network(this))
   }
 
   /** Runs what is planned, in order. Returns the number of steps. */
@@ -222,7 +229,7 @@ export class World implements Clock {
 
 /** An alarm for `clock.set` that calls `expire`. */
 export function alarm(expire: () => void): Alarm {
-  return new WheelNode(expire)
+  return new Alarm(expire)
 }
 
 /** Lets promises and real immediates go on. */

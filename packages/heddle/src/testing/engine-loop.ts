@@ -1,0 +1,217 @@
+import { Outbox } from '../bytes/index.ts'
+import type { HeddleError, StreamEngine } from '../http/index.ts'
+import { Alarm } from '../io/index.ts'
+import type { World } from './world.ts'
+
+/** Where what an engine sends goes. */
+export interface EngineSink {
+  onBytes(bytes: Buffer): void
+  /** FIN. */
+  onEnd(): void
+  /** RST. */
+  onReset(): void
+  /** True: what arrived there is not taken yet, so the engine is not asked for more. */
+  readonly blocked: boolean
+}
+
+export interface EngineLoopOptions {
+  /** How input is cut before the engine gets it. Default none. */
+  readonly splits?: 'none' | 'random' | 'bytewise'
+  /** The most bytes one `transmit` is asked for. Default 64 KiB; `random` lets the seed choose between 1 and 64 KiB each time. */
+  readonly room?: number | 'random'
+}
+
+/**
+ * Runs an engine without a socket, exactly as the contract of {@link StreamEngine} says and no
+ * kinder: input comes in a buffer that is overwritten afterwards, `transmit` is called with little
+ * room, nothing is called twice for good measure. Use it for unit tests of engines; for the
+ * production driver on a link see `pair`.
+ */
+export class EngineLoop {
+  readonly engine: StreamEngine
+  readonly sink: EngineSink
+  /** Breaches of the contract. Assert that it is empty. */
+  readonly faults: string[]
+  /** Called when waiting input was taken: the other end may send on. */
+  onTaken: () => void
+  /** The most input that ever waited because `wantsInput` was false. */
+  mostWaiting: number
+  readonly #world: World
+  readonly #options: Required<EngineLoopOptions>
+  readonly #input: Buffer[]
+  readonly #alarm: Alarm
+  readonly #out: Outbox
+  #inputLength: number
+  /** FIN or an error waits behind the input. */
+  #inputEnd: 'no' | 'end' | HeddleError
+  #running: boolean
+  #feedPlanned: boolean
+  #flushPlanned: boolean
+  #sent: 'open' | 'end' | 'gone'
+
+  constructor(world: World, engine: StreamEngine, sink: EngineSink, options: EngineLoopOptions = {}) {
+    this.engine = engine
+    this.sink = sink
+    this.faults = []
+    this.onTaken = () => {}
+    this.mostWaiting = 0
+    this.#world = world
+    this.#options = { splits: options.splits ?? 'none', room: options.room ?? 65_536 }
+    this.#input = []
+    this.#alarm = new Alarm(() => this.#expire())
+    this.#out = new Outbox(Buffer.allocUnsafeSlow(1024), 0)
+    this.#inputLength = 0
+    this.#inputEnd = 'no'
+    this.#running = false
+    this.#feedPlanned = false
+    this.#flushPlanned = false
+    this.#sent = 'open'
+    engine.onDirty = () => this.flushSoon()
+    this.flushSoon()
+  }
+
+  /** Input that waits for the engine. */
+  get waiting(): number {
+    return this.#inputLength
+  }
+
+  /** Neither end uses the transport any more. */
+  get gone(): boolean {
+    return this.#sent === 'gone'
+  }
+
+  /** Bytes from the peer. */
+  receive(bytes: Uint8Array): void {
+    if (this.#inputEnd !== 'no' || this.gone || bytes.length === 0) return
+    this.#input.push(Buffer.from(bytes))
+    this.#inputLength += bytes.length
+    this.#feedSoon()
+  }
+
+  /** The peer's FIN. */
+  receiveEnd(): void {
+    if (this.#inputEnd !== 'no' || this.gone) return
+    this.#inputEnd = 'end'
+    this.#feedSoon()
+  }
+
+  /** The transport fails: at once, whatever input still waits. */
+  receiveError(error: HeddleError): void {
+    if (this.gone) return
+    this.#inputEnd = error
+    this.#inputLength = 0
+    this.#input.length = 0
+    this.#world.after(0, () => {
+      if (this.gone) return
+      this.#leave()
+      this.#enter(() => this.engine.receiveError(error, this.#world.now()))
+    })
+  }
+
+  /** Lets the engine send in a later step; the sink calls it when it is no longer blocked. */
+  flushSoon(): void {
+    if (this.#flushPlanned) return
+    this.#flushPlanned = true
+    this.#world.soon(() => {
+      this.#flushPlanned = false
+      this.#enter(undefined)
+    })
+  }
+
+  #feedSoon(): void {
+    if (this.#feedPlanned || !this.engine.wantsInput) return
+    this.#feedPlanned = true
+    this.#world.after(0, () => this.#feed())
+  }
+
+  #feed(): void {
+    this.#feedPlanned = false
+    if (this.gone || !this.engine.wantsInput) return
+    if (this.#inputLength > 0) {
+      // Bytes around the piece and a buffer that is overwritten: an engine must keep neither.
+      const piece = this.#takeInput()
+      const before = this.#world.random.integer(0, 3)
+      const buffer = Buffer.alloc(before + piece.length + 3, 0x58)
+      piece.copy(buffer, before)
+      this.#enter(() => this.engine.receive(buffer, before, before + piece.length, this.#world.now()))
+      buffer.fill(0xdb)
+      this.onTaken()
+    } else if (this.#inputEnd === 'end') {
+      this.#inputEnd = 'no'
+      this.#enter(() => this.engine.receiveEnd(this.#world.now()))
+      return
+    }
+    if (this.#inputLength > 0 || this.#inputEnd === 'end') this.#feedSoon()
+  }
+
+  #takeInput(): Buffer {
+    const { splits } = this.#options
+    const first = this.#input[0] as Buffer
+    const length = splits === 'none' ? first.length : splits === 'bytewise' ? 1 : this.#world.random.integer(1, first.length)
+    if (length === first.length) this.#input.shift()
+    else this.#input[0] = first.subarray(length)
+    this.#inputLength -= length
+    return first.subarray(0, length)
+  }
+
+  #expire(): void {
+    this.#enter(() => this.engine.expire(this.#world.now()))
+  }
+
+  /** One turn: mutate once, drain `transmit`, then look at `closing`, `wantsInput` and `deadline`. */
+  #enter(mutate: (() => void) | undefined): void {
+    if (this.#running) throw new Error('the loop was entered from inside the engine')
+    this.#running = true
+    try {
+      mutate?.()
+      this.#transmit()
+    } finally {
+      this.#running = false
+    }
+    this.#look()
+  }
+
+  #transmit(): void {
+    const { engine, sink } = this
+    const out = this.#out
+    for (let rounds = 0; ; rounds++) {
+      // A sink that is gone still lets the engine tell its handlers of the end.
+      if (!this.gone && sink.blocked) return
+      out.length = 0
+      out.limit = this.#options.room === 'random' ? this.#world.random.integer(1, 65_536) : this.#options.room
+      const waits = engine.transmit(out, this.#world.now())
+      if (out.length > 0 && this.#sent === 'open') sink.onBytes(Buffer.from(out.buffer.subarray(0, out.length)))
+      else if (out.length > 0 && this.#sent === 'end') this.faults.push('bytes sent after FIN')
+      if (!waits) return
+      if (out.length === 0 || rounds > 100_000) {
+        this.faults.push('transmit reports more to send and sends nothing')
+        return
+      }
+    }
+  }
+
+  #look(): void {
+    const { engine } = this
+    if (!this.gone) {
+      if (engine.closing === 'reset') {
+        this.sink.onReset()
+        this.#leave()
+      } else if (engine.closing !== 'no' && !this.sink.blocked) {
+        if (this.#sent === 'open') this.sink.onEnd()
+        this.#sent = 'end'
+        if (engine.closing === 'close') this.#leave()
+      }
+    }
+    if (Number.isNaN(engine.deadline)) this.faults.push('the deadline is not a number')
+    this.#world.set(this.#alarm, this.gone ? Infinity : engine.deadline)
+    if (this.waiting > this.mostWaiting) this.mostWaiting = this.waiting
+    if (this.#inputLength > 0 || this.#inputEnd === 'end') this.#feedSoon()
+  }
+
+  #leave(): void {
+    this.#sent = 'gone'
+    this.#input.length = 0
+    this.#inputLength = 0
+    this.onTaken()
+  }
+}
