@@ -10,15 +10,26 @@ export interface SocketLike {
   /** FIN after what was written. */
   end(): unknown
   destroy(): unknown
-  /** FIN after what was written, then `destroy` without waiting for the peer. */
-  destroySoon?(): unknown
-  /** RST; absent on TLS. */
+  /** RST. Absent, or throws, where there is no TCP right below: TLS, Unix sockets. */
   resetAndDestroy?(): unknown
   pause(): unknown
   resume(): unknown
   on(event: 'data', listener: (chunk: Uint8Array) => void): unknown
-  on(event: 'end' | 'close' | 'drain', listener: () => void): unknown
+  on(event: 'end' | 'close' | 'drain' | 'finish', listener: () => void): unknown
   on(event: 'error', listener: (error: Error) => void): unknown
   /** Needed only where a driver is detached. */
   off?(event: string, listener: (...values: never[]) => void): unknown
+}
+
+/** Drops the connection at once, with RST where that can be done. */
+export function resetSocket(socket: SocketLike): void {
+  try {
+    if (socket.resetAndDestroy !== undefined) {
+      socket.resetAndDestroy()
+      return
+    }
+  } catch {
+    // Not TCP.
+  }
+  socket.destroy()
 }

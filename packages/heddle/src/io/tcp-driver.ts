@@ -1,6 +1,8 @@
-import type { StreamEngine } from '../http/index.ts'
-import type { Clock } from './clock.ts'
-import type { SocketLike } from './socket.ts'
+import { HeddleError, NetworkError, UsageError, type Instant, type StreamEngine } from '../http/index.ts'
+import { Alarm, type Clock } from './clock.ts'
+import { transportError } from './errors.ts'
+import { defaultTurnLimit, Output } from './output.ts'
+import { resetSocket, type SocketLike } from './socket.ts'
 
 /** What went over one socket, or over all that share this object. */
 export interface DriverCounters {
@@ -25,18 +27,352 @@ export interface DriverOptions {
   readonly pushed?: boolean | undefined
 }
 
-/** Runs a {@link StreamEngine} on a socket. */
+/** Writes up to this size that the kernel takes at once get no callback: it would cost a `nextTick` per turn. */
+const smallWrite = 16_384
+
+const defaults: DriverOptions = {}
+
+/**
+ * Runs a {@link StreamEngine} on a socket, and is the one place that decides when bytes leave:
+ *
+ * - what comes up while input is read, or while an alarm expires, leaves at the end of that callback;
+ * - what comes up elsewhere (`engine.onDirty`) leaves in the next batch of `clock.soon`;
+ * - a turn is one `socket.write`, of at most `turnLimit` bytes of bodies; more follows in the next
+ *   batch, so that one big response does not hold up the others;
+ * - while the socket holds `highWater` unsent bytes the engine is not asked for more, so what it was
+ *   asked for counts as sent.
+ *
+ * One turn: mutate once (`receive`, `receiveEnd`, `expire`), `transmit`, then look at `closing`,
+ * `wantsInput` and `deadline`. A later deadline does not move the alarm: it is looked at when the
+ * alarm expires, so moving the deadline with every request costs nothing. After `receiveError`, and
+ * once `closing` was `close` or `reset`, the engine is not called again: it has told its handlers.
+ */
 export class StreamDriver {
   readonly socket: SocketLike
+  readonly clock: Clock
   readonly counters: DriverCounters
+  private engine: StreamEngine | undefined
+  private readonly options: DriverOptions
+  private readonly turnLimit: number
+  private readonly highWater: number
+  private readonly output: Output
+  private readonly alarm: Alarm
+  /** What `alarm` is armed for; Infinity: not armed. */
+  private alarmAt: Instant
+  /** The engine runs and `transmit` is still to come, so dirt needs no flush of its own. */
+  private running: boolean
+  private flushPlanned: boolean
+  /** The socket holds too much. */
+  private blocked: boolean
+  /** The last write did not leave at once: ask for callbacks. */
+  private slow: boolean
+  private paused: boolean
+  /** FIN follows what was written. */
+  private finSent: boolean
+  private finished: boolean
+  /** The engine is done; the socket goes once all is sent. */
+  private leaving: boolean
+  private attached: boolean
+  // One closure for each thing others call, made once.
+  private readonly flush: () => void
+  private readonly onDirty: () => void
+  private readonly onWritten: (error?: Error | null) => void
+  private readonly onData: (chunk: Uint8Array) => void
+  private readonly onEnd: () => void
+  private readonly onError: (error: Error) => void
+  private readonly onClose: () => void
+  private readonly onFinish: () => void
 
-  constructor(socket: SocketLike, _clock: Clock, options: DriverOptions = {}) {
+  constructor(socket: SocketLike, clock: Clock, options: DriverOptions = defaults) {
     this.socket = socket
+    this.clock = clock
+    this.options = options
     this.counters = options.counters ?? { writes: 0, bytesRead: 0, bytesWritten: 0 }
+    this.engine = undefined
+    this.turnLimit = options.turnLimit ?? defaultTurnLimit
+    this.highWater = options.highWater ?? 65_536
+    this.output = new Output()
+    this.alarm = new Alarm(() => this.expire())
+    this.alarmAt = Infinity
+    this.running = false
+    this.flushPlanned = false
+    this.blocked = false
+    this.slow = true
+    this.paused = false
+    this.finSent = false
+    this.finished = false
+    this.leaving = false
+    this.attached = false
+    this.flush = () => {
+      this.flushPlanned = false
+      this.turn()
+    }
+    this.onDirty = () => this.planFlush()
+    this.onWritten = () => this.written()
+    this.onData = (chunk) => this.receive(chunk, chunk.length)
+    this.onEnd = () => this.receiveEnd()
+    this.onError = (error) => this.fail(transportError(error))
+    this.onClose = () => this.closed()
+    this.onFinish = () => {
+      this.finished = true
+      if (this.leaving) this.socket.destroy()
+    }
   }
 
-  /** Starts reading and arms the deadline. Once only. */
-  attach(_engine: StreamEngine): void {
-    throw new Error('under construction')
+  /**
+   * Puts `engine` on the socket, starts reading and arms the deadline. What the engine has to send
+   * already leaves in the next batch. Once only; throws UsageError the second time.
+   */
+  attach(engine: StreamEngine): void {
+    if (this.attached) throw new UsageError('this driver has an engine already')
+    this.attached = true
+    this.engine = engine
+    engine.onDirty = this.onDirty
+    const { socket } = this
+    socket.on('end', this.onEnd)
+    socket.on('error', this.onError)
+    socket.on('close', this.onClose)
+    this.paused = !engine.wantsInput
+    if (this.options.pushed !== true) socket.on('data', this.onData)
+    if (this.paused) socket.pause()
+    else socket.resume()
+    this.watchDeadline(engine, this.clock.now())
+    this.planFlush()
+  }
+
+  /**
+   * Takes the engine off and leaves the socket as it is, paused and with nobody listening: for a
+   * tunnel that something else continues. Everything sent must have left.
+   */
+  detach(): void {
+    const { engine, socket } = this
+    this.engine = undefined
+    this.release()
+    if (engine !== undefined) engine.onDirty = ignore
+    socket.pause()
+    socket.off?.('data', this.onData)
+    socket.off?.('end', this.onEnd)
+    socket.off?.('error', this.onError)
+    socket.off?.('close', this.onClose)
+    socket.off?.('finish', this.onFinish)
+  }
+
+  /** For net's `onread`: `buffer[0, byteCount)` came. False stops the socket from reading. */
+  onRead(byteCount: number, buffer: Uint8Array): boolean {
+    this.receive(buffer, byteCount)
+    return !this.paused
+  }
+
+  private receive(buffer: Uint8Array, byteCount: number): void {
+    this.counters.bytesRead += byteCount
+    const { engine } = this
+    // What comes after the engine left is read and dropped, lest the kernel answer it with RST.
+    if (engine === undefined) return
+    const now = this.startTurn()
+    try {
+      this.running = true
+      engine.receive(buffer, 0, byteCount, now)
+      this.finishTurn(engine, now)
+    } catch (error) {
+      this.bug(error)
+    }
+    this.endTurn()
+  }
+
+  private receiveEnd(): void {
+    const { engine } = this
+    if (engine === undefined) return
+    const now = this.startTurn()
+    try {
+      this.running = true
+      engine.receiveEnd(now)
+      this.finishTurn(engine, now)
+    } catch (error) {
+      this.bug(error)
+    }
+    this.endTurn()
+  }
+
+  private expire(): void {
+    this.alarmAt = Infinity
+    if (this.leaving) this.socket.destroy()
+    const { engine } = this
+    if (engine === undefined) return
+    const now = this.startTurn()
+    try {
+      if (engine.deadline <= now) {
+        this.running = true
+        engine.expire(now)
+        this.finishTurn(engine, now)
+      } else {
+        this.watchDeadline(engine, now)
+      }
+    } catch (error) {
+      this.bug(error)
+    }
+    this.endTurn()
+  }
+
+  /** A turn without input. */
+  private turn(): void {
+    const { engine } = this
+    if (engine === undefined) return
+    const now = this.startTurn()
+    try {
+      this.finishTurn(engine, now)
+    } catch (error) {
+      this.bug(error)
+    }
+    this.endTurn()
+  }
+
+  private startTurn(): Instant {
+    const { clock } = this
+    return clock.startTurn === undefined ? clock.now() : clock.startTurn()
+  }
+
+  private endTurn(): void {
+    this.running = false
+    this.clock.endTurn?.()
+  }
+
+  private planFlush(): void {
+    if (this.running || this.flushPlanned || this.engine === undefined) return
+    this.flushPlanned = true
+    this.clock.soon(this.flush)
+  }
+
+  private finishTurn(engine: StreamEngine, now: Instant): void {
+    const more = this.blocked ? true : this.transmit(engine, now)
+    const { closing } = engine
+    if (closing !== 'no') {
+      if (closing === 'reset') return this.reset(engine, now)
+      if (!more) this.finish(closing, now)
+      if (this.leaving) return
+    }
+    const { wantsInput } = engine
+    if (wantsInput === this.paused) {
+      this.paused = !wantsInput
+      if (wantsInput) this.socket.resume()
+      else this.socket.pause()
+    }
+    this.watchDeadline(engine, now)
+  }
+
+  /** Writes what the engine has for this turn. True: there is more, or the socket has to drain first. */
+  private transmit(engine: StreamEngine, now: Instant): boolean {
+    const { output, socket } = this
+    output.startTurn(this.turnLimit, socket.writableLength === 0)
+    // Dirt from now on may come too late for this turn.
+    this.running = false
+    const more = engine.transmit(output, now)
+    const byteCount = output.pending
+    if (byteCount > 0) {
+      if (this.finSent || socket.destroyed) output.dropTurn()
+      else this.write(byteCount)
+    }
+    if (more && !this.blocked) this.planFlush()
+    return more
+  }
+
+  private write(byteCount: number): void {
+    const { output, socket, highWater } = this
+    this.counters.writes++
+    this.counters.bytesWritten += byteCount
+    const chunk = output.finishTurn()
+    if (this.slow || byteCount > smallWrite || byteCount >= highWater) socket.write(chunk, this.onWritten)
+    else socket.write(chunk)
+    const unsent = socket.writableLength
+    this.slow = unsent > 0
+    if (unsent === 0) output.release()
+    else this.blocked = unsent >= highWater
+  }
+
+  /** Comes a tick late even for what left at once, so only `writableLength` tells. */
+  private written(): void {
+    const unsent = this.socket.writableLength
+    if (unsent === 0) this.output.release()
+    if (!this.blocked || unsent >= this.highWater) return
+    this.blocked = false
+    this.turn()
+  }
+
+  private finish(closing: 'end' | 'close', now: Instant): void {
+    const { socket } = this
+    if (closing === 'close') {
+      this.leaving = true
+      this.engine = undefined
+      this.alarmAt = now + (this.options.closeTimeout ?? 10_000)
+      this.clock.set(this.alarm, this.alarmAt)
+      if (this.finished) socket.destroy()
+    }
+    if (this.finSent) return
+    this.finSent = true
+    socket.on('finish', this.onFinish)
+    socket.end()
+  }
+
+  private reset(engine: StreamEngine, now: Instant): void {
+    // A blocked socket kept the engine from telling its handlers.
+    if (this.blocked) {
+      this.output.startTurn(0, false)
+      engine.transmit(this.output, now)
+      this.output.dropTurn()
+    }
+    this.engine = undefined
+    this.clock.clear(this.alarm)
+    resetSocket(this.socket)
+  }
+
+  private watchDeadline(engine: StreamEngine, now: Instant): void {
+    const { deadline } = engine
+    if (deadline >= this.alarmAt) return
+    // Never at once: an engine that does not move its deadline must not spin.
+    this.alarmAt = deadline > now ? deadline : now + 1
+    this.clock.set(this.alarm, this.alarmAt)
+  }
+
+  /** The transport failed. */
+  private fail(error: HeddleError): void {
+    const { engine } = this
+    if (engine === undefined) return
+    this.engine = undefined
+    this.clock.clear(this.alarm)
+    const now = this.startTurn()
+    try {
+      this.running = true
+      engine.receiveError(error, now)
+    } catch (bug) {
+      this.report(bug)
+    }
+    this.endTurn()
+  }
+
+  private closed(): void {
+    this.fail(new NetworkError('NETWORK_ERROR', 'the connection was closed'))
+    this.release()
+  }
+
+  private release(): void {
+    this.clock.clear(this.alarm)
+    this.output.release()
+  }
+
+  private bug(error: unknown): void {
+    this.report(error)
+    this.socket.destroy()
+    this.fail(new HeddleError('HANDLER_FAILED', 'the connection was dropped because of an internal error', { cause: error }))
+  }
+
+  private report(error: unknown): void {
+    const { onBug } = this.options
+    try {
+      if (onBug !== undefined) return onBug(error)
+    } catch {
+      // Falls through: the program's own report failed.
+    }
+    process.emitWarning(error instanceof Error ? (error.stack ?? error.message) : String(error), 'HeddleBug')
   }
 }
+
+function ignore(): void {}
