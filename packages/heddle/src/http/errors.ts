@@ -55,6 +55,7 @@ export type ErrorCode =
   | 'TOTAL_TIMEOUT'
   | 'QUEUE_TIMEOUT'
   | 'QUEUE_FULL'
+  | 'REDIRECT_FAILED'
   | 'CANCELLED'
   | 'HANDLER_FAILED'
   | 'SHUTDOWN'

@@ -172,6 +172,17 @@ export class IncomingBody implements BodySource {
     }
   }
 
+  /** The trailer fields once the content is complete; rejects with what cut it, or with the reason of a cancel. */
+  arrived(): Promise<Fields> {
+    // Only this object is held by the waiting promise: whoever reads the content can still be collected.
+    const arrived = new Promise<Fields>((resolve, reject) => {
+      this.whenSettled(() => (this.#state === 'ended' ? resolve(this.trailers) : reject(this.error)))
+    })
+    // To be asked and not awaited is no reason to end the process.
+    arrived.catch(() => {})
+    return arrived
+  }
+
   /** The error that cut the content, or the reason of the cancel; undefined while neither happened. */
   get error(): unknown {
     if (this.#state === 'cancelled') this.#error ??= new CancelledError(CancelReason.Cancelled, 'the body was cancelled')

@@ -7,6 +7,7 @@ export { collect, type BodySource } from './body-source.ts'
 export { StreamSource, streamFrom } from './body-stream.ts'
 export { IncomingBody, type IncomingOwner } from './incoming-body.ts'
 export { abortRequest, givenSignal, Request, requestFields, requestFrom, type RequestInfo } from './request.ts'
+export { methodFrom } from './request-options.ts'
 export type {
   ReferrerPolicy,
   RequestCache,

@@ -3,6 +3,7 @@ import { Body, cancelBody, cloneSource, peekSource, setSource } from './body.ts'
 import { sourceOf, typeOf, type BodyInit, type Source } from './body-init.ts'
 import { fieldsOf, fieldsFrom, Headers, headersFrom } from './headers.ts'
 import type { HeadersInit } from './header-text.ts'
+import type { IncomingBody } from './incoming-body.ts'
 
 /** Trailer fields of a response that is sent: known later than its content, or computed when it ends. */
 export type TrailersInit = HeadersInit | Promise<HeadersInit> | (() => HeadersInit | Promise<HeadersInit>)
@@ -25,8 +26,19 @@ export type ResponseType = 'basic' | 'cors' | 'default' | 'error' | 'opaque' | '
 const plainText: Fields = Object.freeze(['content-type', 'text/plain;charset=UTF-8'])
 const none: ResponseInit = Object.freeze({})
 
-/** A received response; `source` is cancelled when the program disposes it. Its headers are immutable. */
-export let responseFrom: (status: number, statusText: string, fields: Fields, source: Source, url: string, redirected: boolean) => Response
+/**
+ * A received response; `source` is cancelled when the program disposes it. Its headers are immutable.
+ * `incoming`: what stands at the bottom of `source` and knows the trailers.
+ */
+export let responseFrom: (
+  status: number,
+  statusText: string,
+  fields: Fields,
+  source: Source,
+  url: string,
+  redirected: boolean,
+  incoming?: IncomingBody,
+) => Response
 /** The field lines of `response`, without making Headers. Not to be changed. */
 export let responseFields: (response: Response) => Fields
 /** What its maker gave as `trailers`. */
@@ -49,9 +61,10 @@ export class Response extends Body implements Disposable, AsyncDisposable {
   #url: string
   #redirected: boolean
   #trailers: TrailersInit | undefined
+  #incoming: IncomingBody | undefined
 
   static {
-    responseFrom = (status, statusText, fields, source, url, redirected) => {
+    responseFrom = (status, statusText, fields, source, url, redirected, incoming) => {
       const response = new Response()
       response.#status = status
       response.#statusText = statusText
@@ -59,6 +72,7 @@ export class Response extends Body implements Disposable, AsyncDisposable {
       response.#type = 'basic'
       response.#url = url
       response.#redirected = redirected
+      response.#incoming = incoming
       setSource(response, source)
       return response
     }
@@ -81,6 +95,7 @@ export class Response extends Body implements Disposable, AsyncDisposable {
     this.#url = ''
     this.#redirected = false
     this.#trailers = trailers
+    this.#incoming = undefined
     if (headers !== undefined) this.#fields = fieldsFrom(headers)
     if (body === null) return
     if (this.#status !== 200 && (isBodiless(this.#status) || this.#status === 205)) {
@@ -158,6 +173,20 @@ export class Response extends Body implements Disposable, AsyncDisposable {
   }
 
   /**
+   * Not in the Fetch standard: the trailer fields, often none. Of a received response once its content
+   * has arrived, for which it must be read unless it is small; rejects with what cut the content.
+   */
+  get trailers(): Promise<Headers> {
+    if (this.#incoming !== undefined) {
+      const trailers = this.#incoming.arrived().then((fields) => headersFrom(fields, true))
+      trailers.catch(() => {})
+      return trailers
+    }
+    const init = this.#trailers
+    return Promise.resolve(typeof init === 'function' ? init() : init).then((given) => new Headers(given))
+  }
+
+  /**
    * A second response with the same content. Throws TypeError if the content was read or is locked.
    * Content that is still coming is held for the slower of the two readers.
    */
@@ -171,6 +200,7 @@ export class Response extends Body implements Disposable, AsyncDisposable {
     clone.#url = this.#url
     clone.#redirected = this.#redirected
     clone.#trailers = this.#trailers
+    clone.#incoming = this.#incoming
     return clone
   }
 
