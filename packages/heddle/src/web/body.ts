@@ -162,8 +162,15 @@ function isSource(source: Source): source is BodySource {
 function streamOf(source: Exclude<Source, null>): ReadableStream<Uint8Array> {
   if (source instanceof ReadableStream) return source
   if (source instanceof Blob) return source.stream() as ReadableStream<Uint8Array>
-  if (typeof source === 'string') return streamFrom(new BytesSource(encoded(source)))
-  return streamFrom(source instanceof Uint8Array ? new BytesSource(source) : source)
+  return streamFrom(sourceReader(source))
+}
+
+/** `source` for someone who reads it chunk by chunk. Locks a stream. */
+export function sourceReader(source: Source): BodySource {
+  if (source instanceof ReadableStream) return new StreamSource(source)
+  if (source instanceof Blob) return new StreamSource(source.stream() as ReadableStream<Uint8Array>)
+  if (source === null || typeof source === 'string') return new BytesSource(encoded(source ?? ''))
+  return source instanceof Uint8Array ? new BytesSource(source) : source
 }
 
 /** All bytes of `source`; the caller owns them. */
@@ -172,7 +179,7 @@ async function bytesFrom(source: Source): Promise<Uint8Array<ArrayBuffer>> {
   if (typeof source === 'string') return encoded(source)
   if (source instanceof Uint8Array) return new Uint8Array(source)
   if (source instanceof Blob) return new Uint8Array(await source.arrayBuffer())
-  return (await collect(source instanceof ReadableStream ? new StreamSource(source) : source)) as Uint8Array<ArrayBuffer>
+  return (await collect(sourceReader(source))) as Uint8Array<ArrayBuffer>
 }
 
 /** Encoding §6 "UTF-8 decode": a byte order mark at the start is not part of the text. */

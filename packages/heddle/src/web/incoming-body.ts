@@ -147,12 +147,18 @@ export class IncomingBody implements BodySource {
       return
     }
     if (this.#state !== 'open') return
+    this.#owner.onBodyCancelled(reason)
+    this.abandon(reason)
+  }
+
+  /** The owner takes no more content, because the exchange is past it: later reads reject. */
+  abandon(reason?: unknown): void {
+    if (this.#state !== 'open') return
     this.#state = 'cancelled'
     this.#error = reason
     this.#drop()
     const waiter = this.#waiter
     this.#waiter = undefined
-    this.#owner.onBodyCancelled(reason)
     waiter?.reject(this.error)
     this.#settle()
   }
@@ -185,7 +191,7 @@ export class IncomingBody implements BodySource {
 
   /** The error that cut the content, or the reason of the cancel; undefined while neither happened. */
   get error(): unknown {
-    if (this.#state === 'cancelled') this.#error ??= new CancelledError(CancelReason.Cancelled, 'the body was cancelled')
+    if (this.#state === 'cancelled') this.#error ??= new CancelledError(CancelReason.Cancelled, 'the rest of the body was given up')
     return this.#error
   }
 

@@ -1,7 +1,7 @@
 /** Heddle's own Headers, Request and Response: the WHATWG interfaces, lazily. */
 export { Headers, fieldsFrom, fieldsOf, headersFrom, type HeadersIterator } from './headers.ts'
 export type { HeadersInit } from './header-text.ts'
-export { Body, cancelBody, cloneSource, peekSource, setSource, takeSource } from './body.ts'
+export { Body, cancelBody, cloneSource, peekSource, setSource, sourceReader, takeSource } from './body.ts'
 export { encoded, sourceOf, typeOf, type BodyInit, type Source } from './body-init.ts'
 export { collect, type BodySource } from './body-source.ts'
 export { StreamSource, streamFrom } from './body-stream.ts'

@@ -1,0 +1,312 @@
+import {
+  CancelReason,
+  contentLength,
+  fieldValue,
+  reasonPhrase,
+  responseHead,
+  type Exchange,
+  type ExchangeHandler,
+  type Fields,
+  type Head,
+  type HeddleError,
+} from '../http/index.ts'
+import {
+  abortRequest,
+  cancelBody,
+  fieldsFrom,
+  IncomingBody,
+  originFrom,
+  requestFrom,
+  Response,
+  responseFields,
+  responseTrailers,
+  sourceReader,
+  takeSource,
+  type BodySource,
+  type IncomingOwner,
+  type Request,
+  type Source,
+  type TrailersInit,
+} from '../web/index.ts'
+import type { FetchApp, FetchHandler, ResponseLike, ServeOptions } from './options.ts'
+import { RequestContext } from './request-context.ts'
+import { ResponsePump, sendBytes, sendText, withLength, withoutLength, type PumpOwner } from './response-writer.ts'
+
+/** What all exchanges of one server's fetch handler share. */
+export class FetchFace {
+  readonly handler: FetchHandler
+  /** The object the handler is a method of. */
+  readonly app: FetchApp
+  readonly #onError: ServeOptions['onError']
+
+  constructor(options: ServeOptions) {
+    const { fetch } = options
+    this.app = typeof fetch === 'object' ? fetch : { fetch: fetch as FetchHandler }
+    this.handler = this.app.fetch
+    this.#onError = options.onError
+  }
+
+  /** Tells of a failure that no response can be sent for. */
+  readonly report = (error: unknown): void => {
+    void this.failed(error, undefined)
+  }
+
+  /** Tells of a failure; resolves with the response to send instead of the plain 500, if there is one. Never rejects. */
+  async failed(error: unknown, request: Request | undefined): Promise<ResponseLike | undefined> {
+    if (this.#onError === undefined) {
+      console.error(error)
+      return undefined
+    }
+    try {
+      return (await this.#onError(error, request)) ?? undefined
+    } catch (second) {
+      console.error(second)
+      return undefined
+    }
+  }
+}
+
+/** One request and its response between the engine and a fetch handler. */
+export class FetchExchange implements ExchangeHandler, IncomingOwner, PumpOwner {
+  readonly #face: FetchFace
+  readonly #exchange: Exchange
+  #request: Request | undefined
+  #body: IncomingBody | undefined
+  #pump: ResponsePump | undefined
+  /** The response to HEAD has no content. */
+  #hasContent: boolean
+  /** The client waits for 100 (Continue). */
+  #expects: boolean
+  #state: 'waiting' | 'sending' | 'sent' | 'closed'
+  #error: unknown
+
+  constructor(face: FetchFace, exchange: Exchange) {
+    this.#face = face
+    this.#exchange = exchange
+    this.#request = undefined
+    this.#body = undefined
+    this.#pump = undefined
+    this.#hasContent = true
+    this.#expects = false
+    this.#state = 'waiting'
+    this.#error = undefined
+  }
+
+  onHead(head: Head, end: boolean): void {
+    this.#hasContent = head.method !== 'HEAD'
+    if (!end) {
+      this.#body = new IncomingBody(this, contentLength(head.fields))
+      // RFC 9110 §10.1.1: 100-continue is the only expectation there is.
+      this.#expects = fieldValue(head.fields, 'expect') !== undefined
+    }
+    if (head.method === 'CONNECT') {
+      // RFC 9110 §9.3.6: an origin server that makes no tunnels.
+      this.#refuse(501)
+      return
+    }
+    const origin = originFrom(head.scheme, head.authority === '' ? authorityOf(this.#exchange) : head.authority)
+    if (origin === undefined) {
+      this.#refuse(400)
+      return
+    }
+    const request = requestFrom(head, origin, this.#body ?? null)
+    this.#request = request
+    let result: ResponseLike | Promise<ResponseLike>
+    try {
+      result = this.#face.handler.call(this.#face.app, request, new RequestContext(this.#exchange))
+    } catch (error) {
+      this.#fail(error)
+      return
+    }
+    if (result instanceof Response) this.#respond(result)
+    else if (isThenable(result)) {
+      result.then(
+        (response) => this.#respond(response),
+        (error: unknown) => this.#fail(error),
+      )
+    } else this.#respond(result)
+  }
+
+  onData(buffer: Uint8Array, start: number, limit: number, end: boolean): void {
+    const body = this.#body as IncomingBody
+    this.#expects = false
+    if (limit > start) body.push(buffer, start, limit)
+    if (end) body.end()
+  }
+
+  onTrailers(fields: Fields): void {
+    this.#body?.end(fields)
+  }
+
+  onSent(_byteCount: number, writable: boolean): void {
+    if (writable) this.#pump?.onWritable()
+  }
+
+  onPriority(): void {}
+
+  onClose(error: HeddleError | undefined): void {
+    const complete = this.#state === 'sent'
+    this.#state = 'closed'
+    this.#error = error
+    if (error === undefined) return
+    this.#body?.fail(error)
+    if (!complete && this.#request !== undefined) abortRequest(this.#request, error)
+    this.#pump?.stop(error)
+  }
+
+  onBodyWanted(): void {
+    if (!this.#expects || this.#state !== 'waiting') return
+    this.#expects = false
+    this.#exchange.sendHead(responseHead(100), false)
+  }
+
+  onBodyConsumed(byteCount: number): void {
+    this.#exchange.consume(byteCount)
+  }
+
+  onBodyCancelled(): void {
+    this.#exchange.discard()
+  }
+
+  onPumped(): void {
+    this.#sent()
+  }
+
+  onPumpFailed(error: unknown): void {
+    if (this.#state === 'closed') return
+    // The head is out: all that is left is to cut, so the client sees that content is missing.
+    this.#exchange.cancel(CancelReason.InternalError)
+    void this.#face.failed(error, this.#request)
+  }
+
+  #respond(response: ResponseLike): void {
+    if (this.#state !== 'waiting') {
+      // The client is gone; whatever stands behind the content must not wait for it.
+      release(response, this.#error)
+      return
+    }
+    try {
+      if (response instanceof Response) {
+        this.#send(response.status, responseFields(response), takeSource(response), responseTrailers(response))
+      } else if (isResponseLike(response)) {
+        this.#send(response.status, fieldsFrom(response.headers), response.body, undefined)
+      } else {
+        throw new TypeError(`The fetch handler returned ${described(response)} and not a Response.`)
+      }
+    } catch (error) {
+      this.#fail(error)
+    }
+  }
+
+  #send(status: number, fields: Fields, source: Source, trailers: TrailersInit | undefined): void {
+    if (!(status >= 200 && status <= 599)) throw new TypeError(`A response of status ${status} cannot be sent.`)
+    if (trailers !== undefined) this.#stream(status, withoutLength(fields), sourceReader(source), trailers)
+    else if (source === null) {
+      this.#exchange.sendHead(responseHead(status, fields), true)
+      this.#sent()
+    } else if (typeof source === 'string') {
+      sendText(this.#exchange, status, fields, source, this.#hasContent)
+      this.#sent()
+    } else if (source instanceof Uint8Array) {
+      sendBytes(this.#exchange, status, fields, source, this.#hasContent)
+      this.#sent()
+    } else {
+      this.#stream(status, source instanceof Blob ? withLength(fields, source.size) : fields, sourceReader(source), undefined)
+    }
+  }
+
+  #stream(status: number, fields: Fields, source: BodySource, trailers: TrailersInit | undefined): void {
+    const exchange = this.#exchange
+    try {
+      exchange.sendHead(responseHead(status, fields), !this.#hasContent)
+    } catch (error) {
+      source.cancel(error)
+      throw error
+    }
+    if (!this.#hasContent) {
+      source.cancel(undefined)
+      this.#sent()
+      return
+    }
+    this.#state = 'sending'
+    this.#pump = new ResponsePump(exchange, source, trailers, this)
+    this.#pump.run()
+  }
+
+  /** The response was handed over whole. */
+  #sent(): void {
+    this.#state = 'sent'
+    const body = this.#body
+    if (body === undefined || body.settled) return
+    // RFC 9112 §9.3: the rest of the request has to be read, or the connection cannot go on.
+    body.abandon()
+    this.#exchange.discard()
+  }
+
+  /** The handler failed before there was a head. */
+  #fail(error: unknown): void {
+    if (this.#state === 'closed' && (error === this.#error || (error as Error | undefined)?.name === 'AbortError')) {
+      // It stopped because the client is gone, as it should.
+      return
+    }
+    this.#face.failed(error, this.#request).then((response) => {
+      if (this.#state !== 'waiting') {
+        release(response, error)
+      } else if (response === undefined) {
+        this.#refuse(500)
+      } else {
+        try {
+          if (response instanceof Response) {
+            this.#send(response.status, responseFields(response), takeSource(response), responseTrailers(response))
+          } else {
+            this.#send(response.status, fieldsFrom(response.headers), response.body, undefined)
+          }
+        } catch (second) {
+          this.#face.report(second)
+          if (this.#state === 'waiting') this.#refuse(500)
+        }
+      }
+    }, this.#face.report)
+  }
+
+  /** Answers without the handler. */
+  #refuse(status: number): void {
+    sendText(this.#exchange, status, plainText, `${reasonPhrase(status)}\n`, this.#hasContent)
+    this.#sent()
+  }
+}
+
+const plainText: Fields = ['content-type', 'text/plain;charset=UTF-8']
+
+function isThenable(result: unknown): result is Promise<ResponseLike> {
+  return typeof result === 'object' && result !== null && typeof (result as Partial<Promise<unknown>>).then === 'function'
+}
+
+function isResponseLike(response: unknown): response is ResponseLike {
+  if (typeof response !== 'object' || response === null) return false
+  const { status, headers, body } = response as Partial<ResponseLike>
+  return (
+    typeof status === 'number' &&
+    typeof headers === 'object' &&
+    typeof headers[Symbol.iterator] === 'function' &&
+    (body === null || body instanceof ReadableStream)
+  )
+}
+
+function described(value: unknown): string {
+  if (value === null || typeof value !== 'object') return `${typeof value === 'string' ? 'a string' : String(value)}`
+  return `an object (${value.constructor?.name ?? 'without prototype'})`
+}
+
+/** A response that will not be sent: frees what its content holds. */
+function release(response: ResponseLike | undefined, reason: unknown): void {
+  if (response instanceof Response) cancelBody(response, reason)
+  else if (isResponseLike(response) && response.body !== null && !response.body.locked) response.body.cancel(reason).catch(() => {})
+}
+
+/** RFC 9112 §3.3: HTTP/1.0 without Host is for the address it was sent to. */
+function authorityOf(exchange: Exchange): string {
+  const { address, port, family } = exchange.connection.local
+  if (family === 'unix') return 'localhost'
+  return family === 'IPv6' ? `[${address}]:${port}` : `${address}:${port}`
+}

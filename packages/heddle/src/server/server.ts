@@ -1,0 +1,120 @@
+import { HeddleError, type Address } from '../http/index.ts'
+import { Alarm, type Clock, type Listener, type TlsServerOptions } from '../io/index.ts'
+import type { Connections } from './connections.ts'
+import type { CloseOptions, ServerStats } from './options.ts'
+
+const closeDeadline = 10_000
+
+/** A server that listens, made by `serve`. `await using` closes it gracefully at the end of the block. */
+export class Server implements AsyncDisposable {
+  readonly #clock: Clock
+  readonly #listener: Listener
+  readonly #connections: Connections
+  readonly #secure: boolean
+  readonly #alarm: Alarm
+  #closing: PromiseWithResolvers<void> | undefined
+
+  constructor(clock: Clock, listener: Listener, connections: Connections, secure: boolean) {
+    this.#clock = clock
+    this.#listener = listener
+    this.#connections = connections
+    this.#secure = secure
+    this.#alarm = new Alarm(() => this.#cut())
+    this.#closing = undefined
+  }
+
+  /** Where it listens: address and port, or the path of a Unix socket with port 0. */
+  get address(): Address {
+    return this.#listener.address
+  }
+
+  /** The port; 0 for a Unix socket. */
+  get port(): number {
+    return this.#listener.address.port
+  }
+
+  /** The address, or the path of the Unix socket. */
+  get hostname(): string {
+    return this.#listener.address.address
+  }
+
+  /** `http://host:port` without a slash at the end, `localhost` when it listens on all addresses; `unix:PATH`. */
+  get url(): string {
+    const { address, port, family } = this.#listener.address
+    if (family === 'unix') return `unix:${address}`
+    const host = address === '::' || address === '0.0.0.0' ? 'localhost' : family === 'IPv6' ? `[${address}]` : address
+    return `${this.#secure ? 'https' : 'http'}://${host}:${port}`
+  }
+
+  /** Counts of now and since the start. O(connections). */
+  stats(): ServerStats {
+    const { counters } = this.#listener
+    const connections = this.#connections
+    const census = connections.census()
+    return {
+      connections: this.#listener.connections,
+      idleConnections: census.idle,
+      handshakes: this.#listener.handshakes,
+      exchanges: census.exchanges,
+      deadlines: census.deadlines,
+      requests: connections.requests,
+      accepted: counters.accepted,
+      rejected: counters.refused + counters.handshakesRefused,
+      handshakesFailed: counters.handshakesFailed,
+      acceptErrors: counters.acceptErrors,
+      drained: connections.drained,
+      drainAbandoned: connections.drainAbandoned,
+      drainedBytes: connections.drainedBytes,
+      writes: connections.counters.writes,
+      bytesRead: connections.counters.bytesRead,
+      bytesWritten: connections.counters.bytesWritten,
+    }
+  }
+
+  /**
+   * Replaces the TLS identities for connections to come; those that stand go on with theirs. Throws
+   * UsageError for an identity that is no good, and changes nothing then.
+   */
+  updateTls(tls: TlsServerOptions): void {
+    this.#listener.updateTls(tls)
+  }
+
+  /**
+   * Stops gracefully: accepts no more, closes idle connections, answers running exchanges with
+   * `Connection: close`, and cuts what is left at the deadline. Resolves when no connection is left.
+   * A second call may bring the deadline forward.
+   */
+  close(options: CloseOptions = {}): Promise<void> {
+    const deadline = this.#clock.now() + (options.deadline ?? closeDeadline)
+    if (this.#closing !== undefined) {
+      if (this.#alarm.list !== undefined && deadline < this.#alarm.deadline) this.#clock.set(this.#alarm, deadline)
+      return this.#closing.promise
+    }
+    const closing = (this.#closing = Promise.withResolvers<void>())
+    this.#clock.set(this.#alarm, deadline)
+    const stopped = this.#listener.stop()
+    // A handler may have called, inside the run of an engine, where engines must not be told.
+    this.#clock.soon(() => {
+      this.#connections.shutdown()
+      const emptied = new Promise<void>((resolve) => {
+        if (this.#connections.list.length === 0) resolve()
+        else this.#connections.onEmpty = resolve
+      })
+      Promise.all([stopped, emptied]).then(() => {
+        this.#clock.clear(this.#alarm)
+        closing.resolve()
+      }, closing.reject)
+    })
+    return closing.promise
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close()
+  }
+
+  /** The deadline of `close` has come. */
+  #cut(): void {
+    this.#connections.abort(new HeddleError('SHUTDOWN', 'the server is closing'))
+    this.#listener.destroyConnections()
+  }
+}
