@@ -1,0 +1,117 @@
+import type { Exchange } from '../http/index.ts'
+import { sourceOf, StreamSource, typeOf, type BodySource, type Source } from '../web/index.ts'
+
+/** The content of a request: bytes, a Blob, or something that can be read once. */
+export class RequestContent {
+  /** Bytes, or -1 if not known before the end. */
+  readonly length: number
+  /** The content-type that goes with it where the program names none. */
+  readonly type: string | undefined
+  /** It can be sent again from its beginning. */
+  readonly replayable: boolean
+  /** `send` was called. */
+  begun: boolean
+  readonly #source: Uint8Array | Blob | ReadableStream<Uint8Array> | BodySource
+
+  constructor(source: Exclude<Source, null>, type: string | undefined) {
+    const content = typeof source === 'string' ? Buffer.from(source) : source
+    this.#source = content
+    this.type = type
+    this.begun = false
+    this.replayable = content instanceof Uint8Array || content instanceof Blob
+    this.length = content instanceof Uint8Array ? content.length : content instanceof Blob ? content.size : -1
+  }
+
+  /** Sends it all, or returns a sender that goes on when the exchange can take more. */
+  send(exchange: Exchange, onFailed: (error: unknown) => void): ContentSender | undefined {
+    const source = this.#source
+    this.begun = true
+    if (source instanceof Uint8Array) {
+      exchange.sendOwned(source, true)
+      return undefined
+    }
+    const reader =
+      source instanceof Blob
+        ? new StreamSource(source.stream() as ReadableStream<Uint8Array>)
+        : source instanceof ReadableStream
+          ? new StreamSource(source)
+          : source
+    const sender = new ContentSender(exchange, reader)
+    sender.run().catch(onFailed)
+    return sender
+  }
+
+  /** It will not be sent: lets go of what stands behind it. Once it is being sent, that is the sender's task. */
+  discard(reason: unknown): void {
+    const source = this.#source
+    if (this.begun || source instanceof Uint8Array || source instanceof Blob) return
+    if (!(source instanceof ReadableStream)) source.cancel(reason)
+    else if (!source.locked) source.cancel(reason).catch(() => {})
+  }
+}
+
+/** The content for a `body` option. Bytes are copied: the program may go on to use its array (Fetch §6.3). */
+export function requestContent(body: unknown): RequestContent {
+  if (typeof body === 'string') return new RequestContent(body, 'text/plain;charset=UTF-8')
+  const source = sourceOf(body)
+  if (source === null) throw new TypeError('fetch: body is null')
+  return new RequestContent(source instanceof Uint8Array ? new Uint8Array(source) : source, typeOf(body, source))
+}
+
+const nothing = new Uint8Array(0)
+
+/** Carries content from a source to an exchange, as fast as the exchange takes it. */
+export class ContentSender {
+  /** Everything was handed over. */
+  finished: boolean
+  readonly #exchange: Exchange
+  readonly #source: BodySource
+  #stopped: boolean
+  #resume: (() => void) | undefined
+
+  constructor(exchange: Exchange, source: BodySource) {
+    this.finished = false
+    this.#exchange = exchange
+    this.#source = source
+    this.#stopped = false
+    this.#resume = undefined
+  }
+
+  /** Rejects with what the source, or the exchange for content of the wrong length, throws. */
+  async run(): Promise<void> {
+    for (;;) {
+      let chunk = this.#source.read()
+      if (chunk instanceof Promise) chunk = await chunk
+      if (this.#stopped) return
+      if (chunk === undefined) {
+        this.finished = true
+        this.#exchange.sendData(nothing, 0, 0, true)
+        return
+      }
+      // Copied rather than kept: generators like to fill one array again and again.
+      if (chunk.length > 0 && !this.#exchange.sendData(chunk, 0, chunk.length, false)) await this.#writable()
+      if (this.#stopped) return
+    }
+  }
+
+  /** The exchange can take more. */
+  resume(): void {
+    const resume = this.#resume
+    this.#resume = undefined
+    resume?.()
+  }
+
+  /** The exchange is over or left behind: the source is cancelled unless it was read to its end. */
+  stop(reason: unknown): void {
+    if (this.#stopped || this.finished) return
+    this.#stopped = true
+    this.#source.cancel(reason)
+    this.resume()
+  }
+
+  #writable(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#resume = resolve
+    })
+  }
+}

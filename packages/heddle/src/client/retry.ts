@@ -1,0 +1,17 @@
+import { isIdempotent, type HeddleError } from '../http/index.ts'
+import type { Ticket } from './ticket.ts'
+
+
+/**
+ * The one rule of sending again: what was certainly not acted on, whatever its method; or what is
+ * idempotent (RFC 9110 §9.2.2) and met a kept-alive connection that died before any byte of a
+ * response (RFC 9112 §9.3.1). Never anything else. `ticket` is that of an attempt which had a
+ * connection (where none was to be had, the pool has tried what can be tried) and whose content can
+ * be sent again from its beginning.
+ */
+export function mayRetry(error: HeddleError, method: string, ticket: Ticket): boolean {
+  if (ticket.responded) return false
+  if (error.unprocessed) return error.code !== 'CANCELLED' && error.code !== 'SHUTDOWN'
+  if (!ticket.reused || !isIdempotent(method)) return false
+  return error.code === 'PEER_CLOSED' || error.code === 'PEER_RESET' || error.code === 'NETWORK_ERROR'
+}
