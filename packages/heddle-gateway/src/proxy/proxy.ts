@@ -1,13 +1,18 @@
-import { CancelReason, type Exchange, type ExchangeHandler, type Head } from 'heddle/http'
+import type { ConnectionInfo, Exchange, ExchangeHandler, Head } from 'heddle/http'
 import type { Clock } from 'heddle/io'
 import type { Config, ListenerConfig, RouteConfig } from '../config/types.ts'
-import type { ProxyObserver } from '../record.ts'
+import type { ProxyObserver, RequestRecord } from '../record.ts'
+import type { RouteRefusal } from '../routing/index.ts'
 import type { Cluster } from '../upstream/index.ts'
+import { DeadlineQueue } from './deadlines.ts'
+import { Forward } from './forward.ts'
+import { Peer } from './peer.ts'
+import { TrustList } from './trust.ts'
 
 /** What the proxy needs of the router. */
 export interface RequestRouter {
-  /** The first route that matches, or undefined. */
-  match(head: Head): RouteConfig | undefined
+  /** The first route that matches, or why there is none. */
+  match(head: Head): RouteConfig | RouteRefusal
 }
 
 /** The parts a reload replaces together. */
@@ -25,26 +30,109 @@ export interface ProxyOptions extends ProxyParts {
   readonly tunnelIdleTimeout?: number
 }
 
-/** Forwards requests of all listeners by the routes. */
+/**
+ * Forwards the requests of all listeners by the routes.
+ *
+ * A reload calls {@link replace}; requests under way keep the route, cluster and connection they
+ * have. Clusters that are not needed any more are then closed by whoever made them.
+ */
 export class Proxy {
-  constructor(_options: ProxyOptions) {}
-
+  readonly clock: Clock
+  readonly observer: ProxyObserver
+  readonly tunnelIdleTimeout: number
+  router: RequestRouter
+  clusters: ReadonlyMap<string, Cluster>
   /** Requests under way, tunnels included. */
-  get active(): number {
-    return 0
-  }
-
+  active: number
   /** Open tunnels. */
-  get tunnels(): number {
-    return 0
+  tunnels: number
+  /** By the configuration object: a listener that a reload left alone keeps its state. */
+  readonly #listeners: WeakMap<ListenerConfig, ListenerState>
+  /** By timeout. */
+  readonly #deadlines: Map<number, DeadlineQueue>
+
+  constructor(options: ProxyOptions) {
+    this.clock = options.clock
+    this.observer = options.observer
+    this.tunnelIdleTimeout = options.tunnelIdleTimeout ?? 3_600_000
+    this.router = options.router
+    this.clusters = options.clusters
+    this.active = 0
+    this.tunnels = 0
+    this.#listeners = new WeakMap()
+    this.#deadlines = new Map()
   }
 
   /** New requests follow `parts`; those under way go on with what they began with. */
-  replace(_parts: ProxyParts): void {}
+  replace(parts: ProxyParts): void {
+    this.router = parts.router
+    this.clusters = parts.clusters
+    for (const [timeout, queue] of this.#deadlines) if (queue.length === 0) this.#deadlines.delete(timeout)
+  }
 
-  /** The raw handler to give to `serve` for `listener`. */
-  onExchange(_listener: ListenerConfig, exchange: Exchange): ExchangeHandler {
-    exchange.cancel(CancelReason.Refused)
-    return exchange.handler
+  /** The raw handler to give to `serve` for `listener`: `onExchange: (exchange) => proxy.onExchange(listener, exchange)`. */
+  onExchange(listener: ListenerConfig, exchange: Exchange): ExchangeHandler {
+    let state = this.#listeners.get(listener)
+    if (state === undefined) {
+      state = new ListenerState(listener)
+      this.#listeners.set(listener, state)
+    }
+    return new Forward(this, state, exchange)
+  }
+
+  /** A request's head is there. */
+  startRequest(listener: ListenerState): void {
+    this.active++
+    this.observer.onRequestStart(listener.config.name)
+  }
+
+  /** A request's exchange is over. */
+  endRequest(record: RequestRecord): void {
+    this.active--
+    this.observer.onRequestEnd(record)
+  }
+
+  /** Where the requests of routes with this `timeout` (ms) wait for its end. */
+  routeDeadlines(timeout: number): DeadlineQueue {
+    let queue = this.#deadlines.get(timeout)
+    if (queue === undefined) {
+      queue = new DeadlineQueue(timeout, this.clock)
+      this.#deadlines.set(timeout, queue)
+    }
+    return queue
+  }
+}
+
+/** What forwarding needs of one listener, made of its configuration once. */
+export class ListenerState {
+  readonly config: ListenerConfig
+  readonly #trust: TrustList
+  readonly #peers: WeakMap<ConnectionInfo, Peer>
+  readonly #via1: string
+  readonly #via2: string
+  readonly #via3: string
+
+  constructor(config: ListenerConfig) {
+    this.config = config
+    this.#trust = new TrustList(config.trust)
+    this.#peers = new WeakMap()
+    this.#via1 = `1.1 ${config.via}`
+    this.#via2 = `2 ${config.via}`
+    this.#via3 = `3 ${config.via}`
+  }
+
+  /** The client at the other end of `connection`. */
+  peer(connection: ConnectionInfo): Peer {
+    let peer = this.#peers.get(connection)
+    if (peer === undefined) {
+      peer = new Peer(connection, this.#trust)
+      this.#peers.set(connection, peer)
+    }
+    return peer
+  }
+
+  /** Our entry in Via for a message that came over `exchange` (RFC 9110 §7.6.3: the protocol it was received by). */
+  via(exchange: Exchange): string {
+    return exchange.protocol === 'h1' ? this.#via1 : exchange.protocol === 'h2' ? this.#via2 : this.#via3
   }
 }

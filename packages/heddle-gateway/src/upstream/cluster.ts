@@ -1,13 +1,21 @@
-import type { Clock } from 'heddle/io'
-import type { ClientOptions } from 'heddle/client'
-import type { ClusterConfig } from '../config/types.ts'
-import type { Endpoint, EndpointStats } from './endpoint.ts'
+import { readFileSync } from 'node:fs'
+import { isIP, isIPv6, type LookupFunction } from 'node:net'
+import { Client, type ClientExchangeHandler, type ClientOptions, type ClientTlsOptions, type Dialler, type Ticket } from 'heddle/client'
+import { dial, type Clock } from 'heddle/io'
+import type { ClusterConfig, ClusterTlsConfig, EndpointConfig } from '../config/types.ts'
+import { Endpoint, type EndpointStats } from './endpoint.ts'
+import { Health, Outage } from './health.ts'
+import { lookupAll, machines, NameWatch, type NameLookup } from './names.ts'
 
 /** What tests replace; production gives none of it. */
 export interface ClusterOptions {
   /** Laid over the options the cluster makes for its client. */
-  readonly client?: Partial<ClientOptions>
-  /** In [0, 1): chooses endpoints. Default Math.random. */
+  readonly client?: ClientOptions
+  /** Opens connections. Default `dial` of `heddle/io`. */
+  readonly connect?: Dialler
+  /** Resolves host names. Default the system's resolver. */
+  readonly lookup?: NameLookup
+  /** In [0, 1): draws endpoints. Default Math.random. */
   readonly random?: () => number
 }
 
@@ -15,38 +23,240 @@ export interface ClusterOptions {
 export interface ClusterStats {
   readonly name: string
   readonly endpoints: readonly EndpointStats[]
-  /** Requests under way or waiting. */
+  /** Attempts under way or waiting, those at endpoints that left included. */
   readonly active: number
   /** Requests waiting for a connection. */
   readonly waiting: number
-  /** Open upstream connections. */
+  /** Upstream connections in any state. */
   readonly connections: number
 }
 
-/** A group of endpoints that answer the same requests. */
+/** One configured endpoint and what its name stands for at present. */
+class Site {
+  readonly config: EndpointConfig
+  watch: NameWatch | undefined
+  endpoints: Endpoint[]
+
+  constructor(config: EndpointConfig) {
+    this.config = config
+    this.watch = undefined
+    this.endpoints = []
+  }
+}
+
+const nothingTried: readonly Endpoint[] = []
+let nextEndpointId = 1
+
+/** A group of endpoints that answer the same requests, with the connections to them. */
 export class Cluster {
   readonly name: string
   readonly config: ClusterConfig
+  /** Attempts under way at any endpoint. Kept by whoever makes them. */
+  active: number
+  readonly #clock: Clock
+  readonly #client: Client
+  readonly #random: () => number
+  readonly #connect: Dialler
+  readonly #outage: Outage
+  readonly #sites: Site[]
+  /** By the host of their origins. */
+  readonly #byHost: Map<string, Endpoint>
+  #endpoints: readonly Endpoint[]
 
-  constructor(config: ClusterConfig, _clock: Clock, _options: ClusterOptions = {}) {
+  /** Reads the TLS files `config` names and begins to resolve its host names. Throws what `readFileSync` throws. */
+  constructor(config: ClusterConfig, clock: Clock, options: ClusterOptions = {}) {
     this.name = config.name
     this.config = config
+    this.active = 0
+    this.#clock = clock
+    this.#random = options.random ?? Math.random
+    this.#connect = options.connect ?? dial
+    this.#outage = new Outage(config.ejection)
+    this.#byHost = new Map()
+    this.#endpoints = []
+    this.#client = new Client({
+      clock,
+      maxConnectionsPerOrigin: config.maxConnectionsPerEndpoint,
+      maxWaitingPerOrigin: config.maxWaiting,
+      connectTimeout: config.connectTimeout,
+      // Who would not wait longer for an answer does not wait longer for a connection either.
+      queueTimeout: config.headTimeout,
+      limits: { responseTimeout: config.headTimeout, bodyTimeout: config.bodyTimeout, idleTimeout: config.idleTimeout },
+      tls: tlsOptions(config.tls),
+      connect: (target, dialOptions, done) => this.#dial(target, dialOptions, done),
+      ...options.client,
+    })
+    this.#sites = config.endpoints.map((endpoint) => new Site(endpoint))
+    const lookup = options.lookup ?? lookupAll
+    for (const site of this.#sites) {
+      const { host } = site.config
+      const literal = isIP(host) !== 0
+      // Until a name is resolved, the endpoint is the name: its requests wait in the dialler.
+      site.endpoints = [this.#makeEndpoint(site.config, literal ? [host] : [])]
+      if (!literal) site.watch = new NameWatch(host, clock, config.resolveInterval, lookup, (addresses) => this.#update(site, addresses))
+    }
+    this.#collect()
   }
 
-  /** The better of two endpoints drawn at random, or undefined if the cluster has none. `exclude` is avoided where there is another. */
-  pick(_exclude?: Endpoint): Endpoint | undefined {
-    return undefined
+  /**
+   * The better of two endpoints drawn at random: the one with fewer attempts under way. Undefined if
+   * there is none but those `tried` already.
+   */
+  pick(tried: readonly Endpoint[] = nothingTried): Endpoint | undefined {
+    let candidates = this.#endpoints
+    const outage = this.#outage
+    // Endpoints may have left since so many were taken out; then none is kept out.
+    if (outage.out > 0 && outage.out <= outage.allowed) {
+      const now = this.#clock.now()
+      candidates = candidates.filter(({ health }) => health.isUsable(now))
+    }
+    if (tried.length > 0) candidates = candidates.filter((endpoint) => !tried.includes(endpoint))
+    const { length } = candidates
+    if (length <= 1) return candidates[0]
+    const first = Math.floor(this.#random() * length)
+    let second = Math.floor(this.#random() * (length - 1))
+    if (second >= first) second++
+    const a = candidates[first] as Endpoint
+    const b = candidates[second] as Endpoint
+    return b.active < a.active ? b : a
+  }
+
+  /**
+   * Begins an attempt at `endpoint`; see `Client.exchange`. Its end, whatever it is, must be told to
+   * {@link finish}. Throws UsageError, with nothing begun, once the cluster is closed.
+   */
+  start(endpoint: Endpoint, handler: ClientExchangeHandler): Ticket {
+    this.active++
+    endpoint.active++
+    endpoint.requests++
+    try {
+      return this.#client.exchange(endpoint.origin, handler)
+    } catch (error) {
+      this.finish(endpoint)
+      throw error
+    }
+  }
+
+  /** An attempt at `endpoint` is over. */
+  finish(endpoint: Endpoint): void {
+    this.active--
+    endpoint.active--
+    if (endpoint.retired && endpoint.active === 0) this.#byHost.delete(endpoint.origin.host)
   }
 
   stats(): ClusterStats {
-    return { name: this.name, endpoints: [], active: 0, waiting: 0, connections: 0 }
+    const { waiting, connections } = this.#client.stats()
+    return {
+      name: this.name,
+      active: this.active,
+      waiting,
+      connections,
+      endpoints: this.#endpoints.map((endpoint) => ({
+        name: endpoint.name,
+        active: endpoint.active,
+        requests: endpoint.requests,
+        failures: endpoint.failures,
+        ejections: endpoint.health.ejections,
+        ejected: endpoint.health.isOut,
+      })),
+    }
   }
 
-  /** Lets the requests under way finish, then closes every connection. */
+  /** Lets the attempts under way finish, then closes every connection. */
   close(): Promise<void> {
-    return Promise.resolve()
+    this.#stopWatching()
+    return this.#client.close()
   }
 
   /** Cuts what is under way. */
-  destroy(): void {}
+  destroy(): void {
+    this.#stopWatching()
+    this.#client.destroy()
+  }
+
+  #stopWatching(): void {
+    for (const { watch } of this.#sites) watch?.close()
+  }
+
+  #makeEndpoint(config: EndpointConfig, addresses: readonly string[], name = hostPort(config.host, config.port)): Endpoint {
+    // A host of its own for every endpoint: the pool keeps connections apart by it, so those to an
+    // address that left are not used again, and #dial finds the endpoint by it (RFC 2606 §2: never a real name).
+    const host = `e${nextEndpointId++}.invalid`
+    const scheme = this.config.tls === undefined ? 'http' : 'https'
+    const origin = this.#client.origin(`${scheme}://${host}:${config.port}`)
+    const endpoint = new Endpoint(name, config, origin, addresses, new Health(this.#outage))
+    this.#byHost.set(host, endpoint)
+    return endpoint
+  }
+
+  /** The name of `site` stands for these addresses now. Endpoints whose machine did not change are kept. */
+  #update(site: Site, addresses: readonly string[]): void {
+    const before = site.endpoints
+    const groups = machines(addresses)
+    const [first] = before
+    if (groups.length === 1 && first?.addresses.length === 0) {
+      first.addresses = groups[0] as string[]
+      return
+    }
+    const after = groups.map((group) => {
+      const kept = before.find((endpoint) => sameSet(endpoint.addresses, group))
+      if (kept !== undefined) return kept
+      const name = groups.length === 1 ? undefined : hostPort(group[0] as string, site.config.port)
+      const endpoint = this.#makeEndpoint(site.config, group, name)
+      const predecessor = before.find((other) => other.name === endpoint.name)
+      if (predecessor !== undefined) endpoint.continueCounts(predecessor)
+      return endpoint
+    })
+    for (const endpoint of before) {
+      if (after.includes(endpoint)) continue
+      endpoint.retired = true
+      endpoint.health.leave()
+      // What is under way or waits there goes on, and may still need a connection.
+      if (endpoint.active === 0) this.#byHost.delete(endpoint.origin.host)
+    }
+    site.endpoints = after
+    this.#collect()
+  }
+
+  #collect(): void {
+    this.#endpoints = this.#sites.flatMap(({ endpoints }) => endpoints)
+    this.#outage.members = this.#endpoints.length
+  }
+
+  #dial(...[target, options, done]: Parameters<Dialler>): ReturnType<Dialler> {
+    const endpoint = 'host' in target ? this.#byHost.get(target.host) : undefined
+    if (endpoint === undefined) return this.#connect(target, options, done)
+    const { addresses, config } = endpoint
+    const { tls } = options
+    if (tls !== undefined) endpoint.tls ??= { ...tls, servername: this.config.tls?.serverName ?? config.host }
+    return this.#connect(
+      { host: addresses.length === 1 ? (addresses[0] as string) : config.host, port: config.port },
+      { ...options, tls: tls && endpoint.tls, lookup: addresses.length > 1 ? knownAddresses(addresses) : options.lookup },
+      done,
+    )
+  }
+}
+
+/** A `lookup` that gives what is known already. */
+function knownAddresses(addresses: readonly string[]): LookupFunction {
+  return (_host, _options, done) => {
+    done(
+      null,
+      addresses.map((address) => ({ address, family: isIP(address) })),
+    )
+  }
+}
+
+function tlsOptions(config: ClusterTlsConfig | undefined): ClientTlsOptions | undefined {
+  if (config === undefined) return undefined
+  const file = (path: string | undefined): Buffer | undefined => (path === undefined ? undefined : readFileSync(path))
+  return { ca: file(config.ca), cert: file(config.cert), key: file(config.key), servername: config.serverName }
+}
+
+function hostPort(host: string, port: number): string {
+  return isIPv6(host) ? `[${host}]:${port}` : `${host}:${port}`
+}
+
+function sameSet(a: readonly string[], b: readonly string[]): boolean {
+  return a.length === b.length && a.every((item) => b.includes(item))
 }

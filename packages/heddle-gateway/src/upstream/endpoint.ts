@@ -1,39 +1,60 @@
+import type { Origin } from 'heddle/client'
+import type { TlsClientOptions } from 'heddle/io'
 import type { EndpointConfig } from '../config/types.ts'
+import type { Health } from './health.ts'
 
 /** How one endpoint is doing, for metrics and the admin page. */
 export interface EndpointStats {
-  /** `host:port` as configured, or `address:port` where a name has several addresses. */
+  /** `host:port` as configured, or `address:port` where a name stands for several machines. */
   readonly name: string
-  /** Requests under way. */
+  /** Attempts under way, waiting ones included. */
   readonly active: number
   /** Attempts made, ever. */
   readonly requests: number
   /** Attempts that failed at the connection, by a time limit or by a broken answer. */
   readonly failures: number
-  /** Times it was taken out. */
+  /** Times it was taken out, ever. */
   readonly ejections: number
-  /** True while it gets no requests. */
+  /** True while it gets no requests, or a single one to try it. */
   readonly ejected: boolean
 }
 
-/** One place requests can be sent to. */
+/** One place requests can be sent to. Another one takes its place when its addresses change. */
 export class Endpoint {
+  /** `host:port` as configured, or `address:port` where a name stands for several machines. */
   readonly name: string
   readonly config: EndpointConfig
+  /** Where the client's pool keeps its connections. */
+  readonly origin: Origin
+  /** IP addresses to connect to: several are one machine's. Empty: `config.host` is not resolved yet. */
+  addresses: readonly string[]
+  readonly health: Health
+  /** Attempts under way, waiting ones included. */
   active: number
   requests: number
   failures: number
-  ejections: number
-  /** Instant until which it gets no requests; 0: it is in. */
-  ejectedUntil: number
+  /** TLS options of its connections, made of the cluster's at the first dial: contexts are cached by identity. */
+  tls: TlsClientOptions | undefined
+  /** It left its cluster; attempts begun before may still be under way. */
+  retired: boolean
 
-  constructor(name: string, config: EndpointConfig) {
+  constructor(name: string, config: EndpointConfig, origin: Origin, addresses: readonly string[], health: Health) {
     this.name = name
     this.config = config
+    this.origin = origin
+    this.addresses = addresses
+    this.health = health
     this.active = 0
     this.requests = 0
     this.failures = 0
-    this.ejections = 0
-    this.ejectedUntil = 0
+    this.tls = undefined
+    this.retired = false
+  }
+
+  /** Takes over where `predecessor`, of the same name at another address, stopped. */
+  continueCounts(predecessor: Endpoint): void {
+    this.requests = predecessor.requests
+    this.failures = predecessor.failures
+    this.health.ejections = predecessor.health.ejections
   }
 }

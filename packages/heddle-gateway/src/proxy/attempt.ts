@@ -1,0 +1,117 @@
+import type { ClientExchangeHandler, Ticket } from 'heddle/client'
+import { CancelReason, type Exchange, type Fields, type Head, type HeddleError, type Instant } from 'heddle/http'
+import type { Cluster, Endpoint } from '../upstream/index.ts'
+import type { Forward } from './forward.ts'
+import { blamesEndpoint, upstreamReason } from './reason.ts'
+
+/**
+ * The upstream leg of a request: one try at one endpoint. It keeps the endpoint's books, and passes
+ * on to its {@link Forward} what happens, until one of the two lets go of the other.
+ */
+export class Attempt implements ClientExchangeHandler {
+  readonly forward: Forward
+  readonly cluster: Cluster
+  readonly endpoint: Endpoint
+  ticket: Ticket | undefined
+  /** Undefined until a connection is there. */
+  exchange: Exchange | undefined
+  /** See {@link ClientExchangeHandler}: what was sent so far can be sent again. */
+  replayable: boolean
+  /** Request content the connection has taken. */
+  sent: number
+  /** It has closed. */
+  over: boolean
+  /** The forward takes no more notice of it. */
+  detached: boolean
+  /** It tries whether the endpoint is well again. */
+  readonly trial: boolean
+  /** Failures in a row before this one had a response head; -1 until then. */
+  earlierStreak: number
+  cancelReason: CancelReason
+
+  constructor(forward: Forward, cluster: Cluster, endpoint: Endpoint, replayable: boolean, now: Instant) {
+    this.forward = forward
+    this.cluster = cluster
+    this.endpoint = endpoint
+    this.ticket = undefined
+    this.exchange = undefined
+    this.replayable = replayable
+    this.sent = 0
+    this.over = false
+    this.detached = false
+    this.trial = endpoint.health.startAttempt(now)
+    this.earlierStreak = -1
+    this.cancelReason = CancelReason.NoError
+  }
+
+  /** Goes to the pool. False: the cluster is closed, and the attempt over. */
+  start(): boolean {
+    try {
+      this.ticket = this.cluster.start(this.endpoint, this)
+    } catch {
+      this.over = true
+      this.endpoint.health.endUndecided(this.trial)
+      return false
+    }
+    // Let go of while the pool was still handing the connection over.
+    if (this.detached && !this.over) this.ticket.cancel(this.cancelReason)
+    return true
+  }
+
+  /** Lets go of it, and ends it if it is not over. */
+  cancel(reason: CancelReason): void {
+    this.detached = true
+    this.cancelReason = reason
+    if (!this.over) this.ticket?.cancel(reason)
+  }
+
+  /** As `cancel`, because the endpoint was too slow: that counts against it. */
+  giveUp(now: Instant): void {
+    this.blame(now)
+    this.cancel(CancelReason.Timeout)
+  }
+
+  onOpen(exchange: Exchange): void {
+    this.exchange = exchange
+    this.sent = 0
+    if (this.detached) exchange.cancel(this.cancelReason)
+    else this.forward.onUpstreamOpen(this, exchange)
+  }
+
+  onHead(head: Head, end: boolean): void {
+    if (this.earlierStreak < 0 && head.status >= 200) this.earlierStreak = this.endpoint.health.succeed()
+    if (!this.detached) this.forward.onUpstreamHead(this, head, end)
+  }
+
+  onData(buffer: Uint8Array, start: number, limit: number, end: boolean): void {
+    if (!this.detached) this.forward.onUpstreamData(buffer, start, limit, end)
+  }
+
+  onTrailers(fields: Fields): void {
+    if (!this.detached) this.forward.onUpstreamTrailers(fields)
+  }
+
+  onSent(byteCount: number, _writable: boolean): void {
+    this.sent += byteCount
+    if (!this.detached) this.forward.onUpstreamSent(this.sent)
+  }
+
+  /** RFC 9218 §8: an upstream has no say in how the client's responses are ordered. */
+  onPriority(): void {}
+
+  onClose(error: HeddleError | undefined): void {
+    this.over = true
+    this.cluster.finish(this.endpoint)
+    const { detached } = this
+    if (error !== undefined && !detached && blamesEndpoint(upstreamReason(error))) this.blame(this.forward.now)
+    else if (this.earlierStreak < 0) this.endpoint.health.endUndecided(this.trial)
+    if (!detached) this.forward.onUpstreamClose(this, error)
+  }
+
+  blame(now: Instant): void {
+    this.endpoint.failures++
+    this.endpoint.health.fail(now, this.trial, this.earlierStreak)
+    // Whatever comes now, the books of this attempt are closed.
+    this.earlierStreak = 0
+  }
+}

@@ -1,0 +1,455 @@
+import {
+  CancelReason,
+  Head,
+  isIdempotent,
+  ProtocolError,
+  responseHead,
+  TimeoutError,
+  type Exchange,
+  type ExchangeHandler,
+  type Fields,
+  type HeddleError,
+  type Instant,
+  type Priority,
+} from 'heddle/http'
+import { Alarm } from 'heddle/io'
+import type { RouteConfig } from '../config/types.ts'
+import type { RequestRecord } from '../record.ts'
+import type { Cluster, Endpoint } from '../upstream/index.ts'
+import { Attempt } from './attempt.ts'
+import type { DeadlineQueue, Waiting } from './deadlines.ts'
+import type { ListenerState, Proxy } from './proxy.ts'
+import { answerFor, upstreamReason, type Answer, type Reason } from './reason.ts'
+import { decrementMaxForwards, maxForwards, requestFields } from './request-fields.ts'
+
+/** Request content kept until the response begins, so that it can be sent again, bytes. */
+const replayLimit = 65_536
+
+/**
+ * How far a request has come.
+ *
+ * ```
+ *            admitted          response head             both ended
+ * Reading ───────────▶ Trying ──────────────▶ Responding ──────────▶ Closed
+ *    │                 │ │ ▲ └ 2xx to CONNECT ▶ Tunnel ─────────────────▲
+ *    │         refused │ └─┘ another endpoint                           │
+ *    └─────────────────┴──────▶ Answered (by the gateway itself) ───────┘
+ * ```
+ */
+const Phase = { Reading: 0, Trying: 1, Responding: 2, Tunnel: 3, Answered: 4, Closed: 5 } as const
+type Phase = (typeof Phase)[keyof typeof Phase]
+
+/** RFC 9110 §7.6.2: the answer of the hop at which an OPTIONS must stop; §9.3.7: it states its length. */
+const optionsAnswer: Answer = {
+  status: 200,
+  fields: ['allow', 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS', 'content-length', '0'],
+  content: new Uint8Array(0),
+}
+const nothing: Uint8Array[] = []
+
+/**
+ * One request on its way through: the handler of the client's exchange, and what holds it together
+ * with its {@link Attempt}. Content flows straight from one exchange to the other; the side it comes
+ * from gets credit for what the other side's connection has taken, so a slow reader slows its writer
+ * and nothing piles up here.
+ */
+export class Forward implements ExchangeHandler, Waiting {
+  readonly proxy: Proxy
+  readonly listener: ListenerState
+  readonly exchange: Exchange
+  deadlineQueue: DeadlineQueue | undefined
+  deadline: Instant
+  before: Waiting | undefined
+  after: Waiting | undefined
+  phase: Phase
+  record: RequestRecord | undefined
+  startedAt: Instant
+  route: RouteConfig | undefined
+  cluster: Cluster | undefined
+  /** What is sent upstream. */
+  head: Head | undefined
+  /** It asks for a tunnel: Upgrade, or extended CONNECT. */
+  isTunnelRequest: boolean
+  attempt: Attempt | undefined
+  /** Endpoints that failed this request. */
+  tried: Endpoint[] | undefined
+  /** Request content that came before there was a connection, and, while `replayable`, all after it. */
+  held: Uint8Array[]
+  heldSize: number
+  /** `held` is all the content that came so far. */
+  replayable: boolean
+  trailers: Fields | undefined
+  requestEnded: boolean
+  responseEnded: boolean
+  /** Request content the client got credit for. */
+  credited: number
+  idleAlarm: Alarm | undefined
+  lastActivity: Instant
+
+  constructor(proxy: Proxy, listener: ListenerState, exchange: Exchange) {
+    this.proxy = proxy
+    this.listener = listener
+    this.exchange = exchange
+    this.deadlineQueue = undefined
+    this.deadline = Infinity
+    this.before = undefined
+    this.after = undefined
+    this.phase = Phase.Reading
+    this.record = undefined
+    this.startedAt = 0
+    this.route = undefined
+    this.cluster = undefined
+    this.head = undefined
+    this.isTunnelRequest = false
+    this.attempt = undefined
+    this.tried = undefined
+    this.held = nothing
+    this.heldSize = 0
+    this.replayable = true
+    this.trailers = undefined
+    this.requestEnded = false
+    this.responseEnded = false
+    this.credited = 0
+    this.idleAlarm = undefined
+    this.lastActivity = 0
+  }
+
+  get now(): Instant {
+    return this.proxy.clock.now()
+  }
+
+  // The client's leg.
+
+  onHead(head: Head, end: boolean): void {
+    const { proxy, listener, exchange } = this
+    this.startedAt = proxy.clock.now()
+    this.requestEnded = end
+    this.record = {
+      startedAt: proxy.clock.wallTime(),
+      listener: listener.config.name,
+      route: '',
+      cluster: '',
+      endpoint: '',
+      remoteAddress: exchange.connection.remote.address,
+      protocol: exchange.protocol,
+      upstreamProtocol: '',
+      method: head.protocol === '' ? head.method : 'GET',
+      authority: head.authority,
+      path: head.path,
+      status: 0,
+      reason: '',
+      attempts: 0,
+      requestSize: 0,
+      responseSize: 0,
+      duration: 0,
+      timeToHead: -1,
+      tunnel: false,
+    }
+    proxy.startRequest(listener)
+    this.admit(head, this.record)
+  }
+
+  onData(buffer: Uint8Array, start: number, limit: number, end: boolean): void {
+    const phase = this.phase
+    if (this.record !== undefined) this.record.requestSize += limit - start
+    if (end) this.requestEnded = true
+    if (phase === Phase.Answered || phase === Phase.Closed) return
+    const upstream = this.attempt?.exchange
+    if (phase === Phase.Tunnel) this.lastActivity = this.proxy.clock.now()
+    else if (upstream === undefined || this.isTunnelRequest) {
+      // Bounded by the receive window: there is no credit for it before it has been sent.
+      this.hold(buffer, start, limit)
+      return
+    } else if (this.replayable) this.keepForReplay(buffer, start, limit)
+    upstream?.sendData(buffer, start, limit, end)
+  }
+
+  onTrailers(fields: Fields): void {
+    this.requestEnded = true
+    this.trailers = fields
+    if (this.phase === Phase.Trying || this.phase === Phase.Responding) this.attempt?.exchange?.sendTrailers(fields)
+  }
+
+  onSent(byteCount: number, _writable: boolean): void {
+    if (this.record !== undefined) this.record.responseSize += byteCount
+    // The gateway's own answers have no source to credit.
+    if (this.phase === Phase.Responding || this.phase === Phase.Tunnel) this.attempt?.exchange?.consume(byteCount)
+  }
+
+  onPriority(priority: Priority): void {
+    this.attempt?.exchange?.setPriority(priority)
+  }
+
+  onClose(error: HeddleError | undefined): void {
+    const record = this.record
+    const attempt = this.attempt
+    if (record === undefined) return
+    if (error === undefined) {
+      // Upstream may still be taking the end of what the client said.
+      if (attempt !== undefined) attempt.detached = true
+    } else {
+      this.recordClientError(record, error)
+      attempt?.cancel(this.phase === Phase.Tunnel ? CancelReason.ConnectError : upstreamCancelReason(error))
+    }
+    if (this.phase === Phase.Tunnel) this.proxy.tunnels--
+    this.phase = Phase.Closed
+    this.deadlineQueue?.remove(this)
+    if (this.idleAlarm !== undefined) this.proxy.clock.clear(this.idleAlarm)
+    this.attempt = undefined
+    this.record = undefined
+    this.held = nothing
+    record.duration = this.proxy.clock.now() - this.startedAt
+    this.proxy.endRequest(record)
+  }
+
+  // The upstream leg.
+
+  /** A connection is there, possibly another one than before: everything is sent from the beginning. */
+  onUpstreamOpen(attempt: Attempt, upstream: Exchange): void {
+    const held = this.held
+    const trailers = this.trailers
+    const record = this.record as RequestRecord
+    record.upstreamProtocol = upstream.protocol
+    const bare = !this.isTunnelRequest && this.requestEnded && held.length === 0 && trailers === undefined
+    upstream.sendHead(this.head as Head, bare)
+    // What a client says in a tunnel before it is open may be meant for nobody: it waits.
+    if (bare || this.isTunnelRequest) return
+    for (let i = 0; i < held.length; i++) {
+      upstream.sendOwned(held[i] as Uint8Array, this.requestEnded && trailers === undefined && i === held.length - 1)
+    }
+    if (trailers !== undefined) upstream.sendTrailers(trailers)
+    attempt.replayable = this.replayable
+  }
+
+  onUpstreamHead(attempt: Attempt, head: Head, end: boolean): void {
+    if (this.phase !== Phase.Trying) return
+    const { status, fields } = head
+    if (status < 200) {
+      this.exchange.sendHead(head, false)
+      return
+    }
+    const record = this.record as RequestRecord
+    record.timeToHead = this.proxy.clock.now() - this.startedAt
+    record.status = status
+    const sent = fields.slice()
+    sent.push('via', this.listener.via(attempt.exchange as Exchange))
+    if (this.isTunnelRequest && status < 300) {
+      this.openTunnel(attempt, status, sent)
+      return
+    }
+    this.phase = Phase.Responding
+    this.replayable = false
+    this.held = nothing
+    this.exchange.sendHead(new Head('', '', '', '', '', status, sent), end)
+    if (end) this.endResponse()
+  }
+
+  onUpstreamData(buffer: Uint8Array, start: number, limit: number, end: boolean): void {
+    if (this.phase === Phase.Tunnel) {
+      this.lastActivity = this.proxy.clock.now()
+      this.exchange.sendData(buffer, start, limit, end)
+      return
+    }
+    this.exchange.sendData(buffer, start, limit, end)
+    if (end) this.endResponse()
+  }
+
+  onUpstreamTrailers(fields: Fields): void {
+    this.exchange.sendTrailers(fields)
+    this.endResponse()
+  }
+
+  /** `sent`: request content the attempt's connection has taken. After a replay it begins at 0 again. */
+  onUpstreamSent(sent: number): void {
+    const more = sent - this.credited
+    if (more <= 0) return
+    this.credited = sent
+    this.exchange.consume(more)
+  }
+
+  onUpstreamClose(attempt: Attempt, error: HeddleError | undefined): void {
+    const phase = this.phase
+    if (phase === Phase.Trying) {
+      const reason = error === undefined ? 'upstream_closed' : upstreamReason(error)
+      if (error === undefined || !this.retry(attempt, error)) this.refuse(reason)
+    } else if (error !== undefined && (phase === Phase.Tunnel || (phase === Phase.Responding && !this.responseEnded))) {
+      // What the client has must not look complete.
+      this.cut(upstreamReason(error), phase === Phase.Tunnel ? CancelReason.ConnectError : CancelReason.InternalError)
+    }
+  }
+
+  /** The route's time is up. */
+  onDeadline(now: Instant): void {
+    if (this.phase === Phase.Trying) {
+      this.attempt?.giveUp(now)
+      this.refuse('route_timeout')
+    } else if (this.phase === Phase.Responding) {
+      this.attempt?.cancel(CancelReason.Timeout)
+      this.cut('route_timeout', CancelReason.Timeout)
+    }
+  }
+
+  /** Finds out whether and where the request goes. */
+  admit(head: Head, record: RequestRecord): void {
+    const { proxy, listener } = this
+    const { method } = head
+    // RFC 9110 §9.3.8: TRACE shows fields that others added. §9.3.6: CONNECT is for forward proxies, except as Upgrade.
+    if (method === 'TRACE' || (method === 'CONNECT' && head.protocol === '')) return this.refuse('method_refused')
+    const route = proxy.router.match(head)
+    if (typeof route === 'string') return this.refuse(route)
+    record.route = route.name
+    record.cluster = route.cluster
+    let { fields } = head
+    if (method === 'OPTIONS') {
+      const left = maxForwards(fields)
+      if (left === 0) return this.answer(optionsAnswer)
+      if (left > 0) fields = decrementMaxForwards(fields, left)
+    }
+    const sent = requestFields(
+      fields,
+      head.authority,
+      listener.peer(this.exchange.connection),
+      listener.config,
+      listener.via(this.exchange),
+    )
+    if (sent === undefined) return this.refuse('loop_detected')
+    const cluster = proxy.clusters.get(route.cluster)
+    const endpoint = cluster?.pick()
+    if (cluster === undefined || endpoint === undefined) return this.refuse('no_endpoint')
+    // RFC 9112 §3.2: HTTP/1.0 may come without Host, HTTP/1.1 must not go without.
+    const authority = route.authority ?? (head.authority === '' ? endpoint.name : head.authority)
+    this.route = route
+    this.cluster = cluster
+    this.head = new Head(method, endpoint.origin.scheme, authority, head.path, head.protocol, 0, sent)
+    this.isTunnelRequest = method === 'CONNECT'
+    this.phase = Phase.Trying
+    if (route.timeout !== Infinity) proxy.routeDeadlines(route.timeout).add(this)
+    this.start(endpoint)
+  }
+
+  start(endpoint: Endpoint): void {
+    const attempt = new Attempt(this, this.cluster as Cluster, endpoint, this.replayable, this.proxy.clock.now())
+    const record = this.record as RequestRecord
+    record.attempts++
+    record.endpoint = endpoint.name
+    this.attempt = attempt
+    if (!attempt.start()) this.refuse('shutdown')
+  }
+
+  /** Tries once more if that can do no harm. */
+  retry(attempt: Attempt, error: HeddleError): boolean {
+    const { ticket } = attempt
+    const record = this.record as RequestRecord
+    if (!this.replayable || record.attempts > (this.route as RouteConfig).retry.attempts) return false
+    const reused = ticket?.reused === true && !ticket.responded
+    // RFC 9110 §9.2.2: what may have been acted on is sent again only if that changes nothing, and only
+    // where the likely cause is that the upstream closed a kept-alive connection while the request was under way.
+    const stale = reused && isConnectionLoss(error) && isIdempotent((this.head as Head).method)
+    if (!error.unprocessed && !stale) return false
+    const tried = (this.tried ??= [])
+    tried.push(attempt.endpoint)
+    const next = (this.cluster as Cluster).pick(tried) ?? (reused ? attempt.endpoint : undefined)
+    if (next === undefined) return false
+    this.start(next)
+    return true
+  }
+
+  refuse(reason: Reason): void {
+    ;(this.record as RequestRecord).reason = reason
+    this.answer(answerFor(reason))
+  }
+
+  answer(answer: Answer): void {
+    const { exchange } = this
+    const record = this.record as RequestRecord
+    this.phase = Phase.Answered
+    this.held = nothing
+    record.status = answer.status
+    this.deadlineQueue?.remove(this)
+    exchange.sendHead(responseHead(answer.status, answer.fields), answer.content.length === 0)
+    if (answer.content.length > 0) exchange.sendOwned(answer.content, true)
+    if (!this.requestEnded) exchange.discard()
+  }
+
+  /** Ends a response that cannot be completed so that the client sees it. */
+  cut(reason: Reason, how: CancelReason): void {
+    ;(this.record as RequestRecord).reason = reason
+    this.exchange.cancel(how)
+  }
+
+  openTunnel(attempt: Attempt, status: number, fields: Fields): void {
+    const { proxy } = this
+    const upstream = attempt.exchange as Exchange
+    const record = this.record as RequestRecord
+    this.phase = Phase.Tunnel
+    record.tunnel = true
+    proxy.tunnels++
+    this.deadlineQueue?.remove(this)
+    this.exchange.sendHead(responseHead(status, fields), false)
+    const held = this.held
+    this.held = nothing
+    for (let i = 0; i < held.length; i++) upstream.sendOwned(held[i] as Uint8Array, this.requestEnded && i === held.length - 1)
+    if (this.requestEnded && held.length === 0) upstream.sendData(new Uint8Array(0), 0, 0, true)
+    this.lastActivity = proxy.clock.now()
+    this.idleAlarm = new Alarm(() => this.checkIdle())
+    proxy.clock.set(this.idleAlarm, this.lastActivity + proxy.tunnelIdleTimeout)
+  }
+
+  checkIdle(): void {
+    const { clock, tunnelIdleTimeout } = this.proxy
+    const due = this.lastActivity + tunnelIdleTimeout
+    if (due > clock.now()) {
+      clock.set(this.idleAlarm as Alarm, due)
+      return
+    }
+    this.attempt?.cancel(CancelReason.Timeout)
+    this.cut('tunnel_idle', CancelReason.Timeout)
+  }
+
+  endResponse(): void {
+    this.responseEnded = true
+    if (this.requestEnded) return
+    // RFC 9112 §9.3, §9.6: the answer came early; nobody reads the rest of the request.
+    this.exchange.discard()
+    this.attempt?.cancel(CancelReason.NoError)
+  }
+
+  hold(buffer: Uint8Array, start: number, limit: number): void {
+    if (limit === start) return
+    const copy = Buffer.allocUnsafe(limit - start)
+    copy.set(buffer.subarray(start, limit))
+    if (this.held === nothing) this.held = [copy]
+    else this.held.push(copy)
+    this.heldSize += copy.length
+  }
+
+  keepForReplay(buffer: Uint8Array, start: number, limit: number): void {
+    if (this.heldSize + limit - start <= replayLimit) {
+      this.hold(buffer, start, limit)
+      return
+    }
+    this.replayable = false
+    this.held = nothing
+    if (this.attempt !== undefined) this.attempt.replayable = false
+  }
+
+  recordClientError(record: RequestRecord, error: HeddleError): void {
+    if (error instanceof ProtocolError) {
+      record.reason ||= 'client_error'
+      if (record.status === 0) record.status = error.status
+    } else if (error instanceof TimeoutError) {
+      record.reason ||= 'client_timeout'
+      if (record.status === 0 && error.phase === 'body') record.status = 408
+    } else record.reason ||= error.code === 'SHUTDOWN' ? 'shutdown' : 'client_closed'
+  }
+}
+
+/** Client gone: nobody wants the answer. A faulty message must not look complete upstream. */
+function upstreamCancelReason(error: HeddleError): CancelReason {
+  return error instanceof ProtocolError ? CancelReason.MessageError : CancelReason.Cancelled
+}
+
+/** The connection went away under the request. */
+function isConnectionLoss({ code }: HeddleError): boolean {
+  return code === 'PEER_CLOSED' || code === 'PEER_RESET' || code === 'NETWORK_ERROR' || code === 'MESSAGE_TRUNCATED'
+}

@@ -1,0 +1,37 @@
+import { isIPv4, isIPv6 } from 'node:net'
+import { isToken, type ConnectionInfo, type Fields } from 'heddle/http'
+import { plainAddress, type TrustList } from './trust.ts'
+
+/** What the gateway says of one client connection to upstreams. One object per connection. */
+export class Peer {
+  /** Its own word about clients before it is believed. */
+  readonly trusted: boolean
+  /** For `X-Forwarded-For`: an IP address, or `unknown`. */
+  readonly address: string
+  /** For `for=` of `Forwarded`, quoted where that is needed. */
+  readonly node: string
+  readonly scheme: 'http' | 'https'
+  /** The last head's fields and authority, and what was sent on for them: repeated heads cost nothing. */
+  lastFields: Fields | undefined
+  lastAuthority: string
+  lastForwarded: Fields
+
+  constructor(connection: ConnectionInfo, trust: TrustList) {
+    const { remote, tls } = connection
+    const address = plainAddress(remote.address)
+    const known = isIPv4(address) || isIPv6(address)
+    this.trusted = known && trust.includes(address)
+    this.address = known ? address : 'unknown'
+    // RFC 7239 §6: an IPv6 address stands in brackets, and so in quotes.
+    this.node = isIPv6(address) ? `"[${address}]"` : this.address
+    this.scheme = tls === undefined ? 'http' : 'https'
+    this.lastFields = undefined
+    this.lastAuthority = ''
+    this.lastForwarded = []
+  }
+}
+
+/** A value of a `Forwarded` parameter: a token as it is, everything else quoted (RFC 7239 §4, RFC 9110 §5.6.4). */
+export function forwardedValue(text: string): string {
+  return isToken(text) ? text : `"${text.replace(/["\\]/g, '\\$&')}"`
+}

@@ -1,0 +1,123 @@
+import type { Instant } from 'heddle/http'
+import type { EjectionConfig } from '../config/types.ts'
+
+/** How many members of a cluster are out, so that never too many are. One object per cluster. */
+export class Outage {
+  readonly config: EjectionConfig
+  /** Endpoints of the cluster. */
+  members: number
+  /** Members that are out. */
+  out: number
+
+  constructor(config: EjectionConfig) {
+    this.config = config
+    this.members = 0
+    this.out = 0
+  }
+
+  /** How many may be out. */
+  get allowed(): number {
+    return this.members * this.config.maxShare
+  }
+}
+
+/**
+ * Whether an endpoint gets requests, by how its last ones went.
+ *
+ * ```
+ *            consecutiveFailures in a row
+ *      in ─────────────────────────────────▶ out ◀──────────┐
+ *      ▲                                      │ time is up  │ fails: twice the time
+ *      │ succeeds                             ▼             │
+ *      └─────────────────────────────────── trial ──────────┘
+ * ```
+ * On trial, one request is let through, and the next only after it has shown how it goes.
+ */
+export class Health {
+  readonly outage: Outage
+  /** Failures since the last success. */
+  streak: number
+  /** Instant until which it gets no requests; 0: it is in. */
+  outUntil: Instant
+  /** How long the last ejection lasts, ms; 0: the last trial went well. */
+  outTime: number
+  /** A request tries it now. */
+  onTrial: boolean
+  ejections: number
+
+  constructor(outage: Outage) {
+    this.outage = outage
+    this.streak = 0
+    this.outUntil = 0
+    this.outTime = 0
+    this.onTrial = false
+    this.ejections = 0
+  }
+
+  get isOut(): boolean {
+    return this.outUntil > 0
+  }
+
+  /** True: it may be chosen. */
+  isUsable(now: Instant): boolean {
+    return this.outUntil === 0 || (now >= this.outUntil && !this.onTrial)
+  }
+
+  /** It was chosen. True: the attempt is the trial, and says so when it has ended. */
+  startAttempt(now: Instant): boolean {
+    if (this.outUntil === 0 || this.onTrial || now < this.outUntil) return false
+    this.onTrial = true
+    return true
+  }
+
+  /** An attempt got a response head, even one begun before the ejection. Returns how many had failed in a row before. */
+  succeed(): number {
+    const { streak } = this
+    this.streak = 0
+    if (this.outUntil > 0) {
+      this.onTrial = false
+      this.outUntil = 0
+      this.outTime = 0
+      this.outage.out--
+    }
+    return streak
+  }
+
+  /**
+   * An attempt failed through the endpoint's own fault. `earlier`: what `succeed` returned if it
+   * failed after its head, or -1; so an endpoint that breaks every response off gets no further
+   * by its heads.
+   */
+  fail(now: Instant, trial: boolean, earlier: number): void {
+    const { config } = this.outage
+    this.streak = Math.max(this.streak, earlier) + 1
+    if (this.outUntil > 0) {
+      // Attempts begun before the ejection fail later; only the trial prolongs it.
+      if (trial && this.onTrial) this.#eject(now)
+      return
+    }
+    if (config.consecutiveFailures === 0 || this.streak < config.consecutiveFailures || this.outage.out + 1 > this.outage.allowed) return
+    this.outage.out++
+    this.#eject(now)
+  }
+
+  /** An attempt ended without showing anything: its client went away. */
+  endUndecided(trial: boolean): void {
+    if (trial) this.onTrial = false
+  }
+
+  /** The endpoint leaves the cluster. */
+  leave(): void {
+    if (this.outUntil > 0) this.outage.out--
+    this.outUntil = 0
+    this.onTrial = false
+  }
+
+  #eject(now: Instant): void {
+    const { config } = this.outage
+    this.onTrial = false
+    this.outTime = Math.min(this.outTime === 0 ? config.baseTime : this.outTime * 2, config.maxTime)
+    this.outUntil = now + this.outTime
+    this.ejections++
+  }
+}
