@@ -2,16 +2,22 @@ import type { ClientExchangeHandler, Ticket } from 'heddle/client'
 import { CancelReason, type Exchange, type Fields, type Head, type HeddleError, type Instant } from 'heddle/http'
 import type { Cluster, Endpoint } from '../upstream/index.ts'
 import type { Forward } from './forward.ts'
+import type { DeadlineQueue, Waiting } from './deadlines.ts'
 import { blamesEndpoint, upstreamReason } from './reason.ts'
 
 /**
  * The upstream leg of a request: one try at one endpoint. It keeps the endpoint's books, and passes
  * on to its {@link Forward} what happens, until one of the two lets go of the other.
  */
-export class Attempt implements ClientExchangeHandler {
+export class Attempt implements ClientExchangeHandler, Waiting {
   readonly forward: Forward
   readonly cluster: Cluster
   readonly endpoint: Endpoint
+  /** Where it stands while it waits for a connection. */
+  deadlineQueue: DeadlineQueue | undefined
+  deadline: Instant
+  before: Waiting | undefined
+  after: Waiting | undefined
   ticket: Ticket | undefined
   /** Undefined until a connection is there. */
   exchange: Exchange | undefined
@@ -33,6 +39,10 @@ export class Attempt implements ClientExchangeHandler {
     this.forward = forward
     this.cluster = cluster
     this.endpoint = endpoint
+    this.deadlineQueue = undefined
+    this.deadline = Infinity
+    this.before = undefined
+    this.after = undefined
     this.ticket = undefined
     this.exchange = undefined
     this.replayable = replayable
@@ -53,8 +63,11 @@ export class Attempt implements ClientExchangeHandler {
       this.endpoint.health.endUndecided(this.trial)
       return false
     }
+    if (this.over) return true
     // Let go of while the pool was still handing the connection over.
-    if (this.detached && !this.over) this.ticket.cancel(this.cancelReason)
+    if (this.detached) this.ticket.cancel(this.cancelReason)
+    // Who would not wait longer for an answer does not wait longer for a connection either.
+    else if (this.exchange === undefined) this.forward.proxy.deadlines(this.cluster.config.headTimeout).add(this)
     return true
   }
 
@@ -62,18 +75,26 @@ export class Attempt implements ClientExchangeHandler {
   cancel(reason: CancelReason): void {
     this.detached = true
     this.cancelReason = reason
+    this.deadlineQueue?.remove(this)
     if (!this.over) this.ticket?.cancel(reason)
   }
 
   /** As `cancel`, because the endpoint was too slow: that counts against it. */
   giveUp(now: Instant): void {
-    this.blame(now)
+    if (this.exchange !== undefined) this.blame(now)
     this.cancel(CancelReason.Timeout)
+  }
+
+  /** No connection became free in time. */
+  onDeadline(): void {
+    this.cancel(CancelReason.Timeout)
+    this.forward.onQueueTimeout()
   }
 
   onOpen(exchange: Exchange): void {
     this.exchange = exchange
     this.sent = 0
+    this.deadlineQueue?.remove(this)
     if (this.detached) exchange.cancel(this.cancelReason)
     else this.forward.onUpstreamOpen(this, exchange)
   }
@@ -101,6 +122,7 @@ export class Attempt implements ClientExchangeHandler {
 
   onClose(error: HeddleError | undefined): void {
     this.over = true
+    this.deadlineQueue?.remove(this)
     this.cluster.finish(this.endpoint)
     const { detached } = this
     if (error !== undefined && !detached && blamesEndpoint(upstreamReason(error))) this.blame(this.forward.now)

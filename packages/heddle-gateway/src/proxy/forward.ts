@@ -278,6 +278,11 @@ export class Forward implements ExchangeHandler, Waiting {
     }
   }
 
+  /** The attempt waited too long for a connection. */
+  onQueueTimeout(): void {
+    this.refuse('queue_timeout')
+  }
+
   /** The route's time is up. */
   onDeadline(now: Instant): void {
     if (this.phase === Phase.Trying) {
@@ -323,7 +328,7 @@ export class Forward implements ExchangeHandler, Waiting {
     this.head = new Head(method, endpoint.origin.scheme, authority, head.path, head.protocol, 0, sent)
     this.isTunnelRequest = method === 'CONNECT'
     this.phase = Phase.Trying
-    if (route.timeout !== Infinity) proxy.routeDeadlines(route.timeout).add(this)
+    if (route.timeout !== Infinity) proxy.deadlines(route.timeout).add(this)
     this.start(endpoint)
   }
 

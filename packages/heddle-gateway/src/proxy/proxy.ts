@@ -92,8 +92,8 @@ export class Proxy {
     this.observer.onRequestEnd(record)
   }
 
-  /** Where the requests of routes with this `timeout` (ms) wait for its end. */
-  routeDeadlines(timeout: number): DeadlineQueue {
+  /** Where what may take `timeout` (ms) waits for its end: requests of routes with that limit, attempts without a connection. */
+  deadlines(timeout: number): DeadlineQueue {
     let queue = this.#deadlines.get(timeout)
     if (queue === undefined) {
       queue = new DeadlineQueue(timeout, this.clock)

@@ -79,8 +79,6 @@ export class Cluster {
       maxConnectionsPerOrigin: config.maxConnectionsPerEndpoint,
       maxWaitingPerOrigin: config.maxWaiting,
       connectTimeout: config.connectTimeout,
-      // Who would not wait longer for an answer does not wait longer for a connection either.
-      queueTimeout: config.headTimeout,
       limits: { responseTimeout: config.headTimeout, bodyTimeout: config.bodyTimeout, idleTimeout: config.idleTimeout },
       tls: tlsOptions(config.tls),
       connect: (target, dialOptions, done) => this.#dial(target, dialOptions, done),
@@ -145,7 +143,8 @@ export class Cluster {
   }
 
   stats(): ClusterStats {
-    const { waiting, connections } = this.#client.stats()
+    const { waiting, connections, origins } = this.#client.stats()
+    const byOrigin = new Map(origins.map((stats) => [stats.origin, stats.connections]))
     return {
       name: this.name,
       active: this.active,
@@ -158,6 +157,7 @@ export class Cluster {
         failures: endpoint.failures,
         ejections: endpoint.health.ejections,
         ejected: endpoint.health.isOut,
+        connections: byOrigin.get(endpoint.origin.toString()) ?? 0,
       })),
     }
   }

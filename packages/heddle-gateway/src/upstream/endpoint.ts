@@ -17,6 +17,8 @@ export interface EndpointStats {
   readonly ejections: number
   /** True while it gets no requests, or a single one to try it. */
   readonly ejected: boolean
+  /** Open connections. */
+  readonly connections: number
 }
 
 /** One place requests can be sent to. Another one takes its place when its addresses change. */
