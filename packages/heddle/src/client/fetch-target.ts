@@ -80,8 +80,10 @@ export function parsedTarget(text: string, hostAt = 0): FetchTarget {
     const pathAt = endOfAuthority(text, hostAt)
     if (pathAt > hostAt && text.charCodeAt(pathAt) !== 0x5c) remember(text.slice(0, pathAt), site)
   }
-  const path = url.pathname + url.search
-  return new FetchTarget(site, path, origin + path)
+  // From the whole: `search` does not tell an empty query from none, the wire does.
+  const fragmentAt = url.href.indexOf('#')
+  const href = fragmentAt < 0 ? url.href : url.href.slice(0, fragmentAt)
+  return new FetchTarget(site, href.slice(origin.length), href)
 }
 
 function remember(prefix: string, site: Site): void {

@@ -1,5 +1,7 @@
 /** The client: a pool of connections per origin, raw exchanges on it, and `fetch` on top of those. */
 export { Client } from './client.ts'
+export type { FetchInit, FetchInput, InformationalResponse } from './fetch-init.ts'
+export { fetch } from './fetch-shared.ts'
 export type { ClientOptions, ClientTlsOptions, Dialler, ExchangeOptions, ProxyOption } from './options.ts'
 export type { Origin } from './origin.ts'
 export type { ClientStats, OriginStats, PoolCounts } from './stats.ts'
