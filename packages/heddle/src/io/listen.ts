@@ -1,40 +1,11 @@
-import type { SecureVersion } from 'node:tls'
-import type { Address, ConnectionInfo, StreamEngine } from '../http/index.ts'
+import { createServer, type Server, type Socket } from 'node:net'
+import { UsageError, type Address, type ConnectionInfo, type StreamEngine } from '../http/index.ts'
+import { ipEnd, unixEnd } from './addresses.ts'
 import type { Clock } from './clock.ts'
+import { alpnOf, connectionFacts } from './connection-facts.ts'
 import type { SocketLike } from './socket.ts'
-import type { DriverOptions, StreamDriver } from './tcp-driver.ts'
-
-type Pem = string | Uint8Array
-
-/** One certificate with its key, and what goes with it. */
-export interface TlsIdentity {
-  readonly cert?: Pem | readonly Pem[] | undefined
-  readonly key?: Pem | readonly Pem[] | undefined
-  readonly pfx?: Uint8Array | undefined
-  readonly passphrase?: string | undefined
-  /** Trusted for client certificates. */
-  readonly ca?: Pem | readonly Pem[] | undefined
-  readonly minVersion?: SecureVersion | undefined
-  readonly maxVersion?: SecureVersion | undefined
-  readonly ciphers?: string | undefined
-}
-
-export interface TlsServerOptions extends TlsIdentity {
-  /** ALPN protocols, best first; a client that offers none of them gets the alert. Default `['http/1.1']`. */
-  readonly alpn?: readonly string[] | undefined
-  /** Chooses the protocol instead; undefined refuses the handshake, and so does a throw. */
-  readonly alpnCallback?: ((serverName: string, protocols: readonly string[]) => string | undefined) | undefined
-  /** Identities by server name: `example.org` or `*.example.org`. The options' own is for all other names. */
-  readonly names?: Readonly<Record<string, TlsIdentity>> | undefined
-  /** Asked for names that `names` lacks. A throw or rejection fails that handshake only. */
-  readonly sniCallback?: ((serverName: string) => TlsIdentity | undefined | Promise<TlsIdentity | undefined>) | undefined
-  /** Asks clients for a certificate. Default false. */
-  readonly requestCert?: boolean | undefined
-  /** With `requestCert`: refuses clients without a valid one. Default true. */
-  readonly rejectUnauthorized?: boolean | undefined
-  /** 48 bytes, the same in every worker, so that sessions resume across them. */
-  readonly ticketKeys?: Buffer | undefined
-}
+import { StreamDriver, type DriverOptions } from './tcp-driver.ts'
+import { TlsAcceptor, type TlsServerOptions } from './tls-server.ts'
 
 export interface ListenOptions {
   readonly clock: Clock
@@ -44,7 +15,7 @@ export interface ListenOptions {
   readonly port?: number | undefined
   /** Path of a Unix socket instead of hostname and port. */
   readonly path?: string | undefined
-  /** Default 511. */
+  /** Connections the kernel holds until they are accepted. Default 511. */
   readonly backlog?: number | undefined
   /** Connections held at once; more are dropped. Default: no limit. */
   readonly maxConnections?: number | undefined
@@ -55,11 +26,11 @@ export interface ListenOptions {
   readonly maxHandshakes?: number | undefined
   /** Several processes share the port by SO_REUSEPORT (Node ≥ 23.1; ignored before). Default false. */
   readonly reusePort?: boolean | undefined
-  /** As in `net.Server.listen`. */
+  /** As in `net.Server.listen`: workers of node:cluster do not share it. Default false. */
   readonly exclusive?: boolean | undefined
   /** A connection stands, TLS included. It must be attached, or its socket destroyed. A throw destroys that connection. */
   onConnection(accepted: Accepted): void
-  /** Something failed that concerns no connection that was handed over; counted besides. */
+  /** A handshake, a callback or accept itself failed; counted besides. It concerns no connection that was handed over. */
   readonly onError?: ((error: unknown) => void) | undefined
 }
 
@@ -67,20 +38,22 @@ export interface ListenOptions {
 export interface Accepted {
   readonly socket: SocketLike
   readonly info: ConnectionInfo
+  /** What TLS agreed on, or undefined. */
   readonly alpn: string | undefined
   /** Puts `engine` on it and starts reading. */
   attach(engine: StreamEngine, options?: DriverOptions): StreamDriver
 }
 
 export interface ListenerCounters {
+  /** Connections accepted, those that TLS refused later included. */
   accepted: number
   /** Dropped because of `maxConnections`. */
   refused: number
   /** Dropped because of `maxHandshakes`. */
   handshakesRefused: number
-  /** Handshakes that failed or took too long. */
+  /** Handshakes that failed, were broken off or took too long. */
   handshakesFailed: number
-  /** Failures of accept itself, such as EMFILE. */
+  /** Failures of accept itself. */
   acceptErrors: number
 }
 
@@ -92,7 +65,10 @@ export interface Listener {
   /** TLS handshakes in flight. */
   readonly handshakes: number
   readonly counters: ListenerCounters
-  /** Replaces identities and names for handshakes to come; connections that stand are left alone. Throws UsageError for a bad identity and changes nothing then. */
+  /**
+   * Replaces identities, names and callbacks for handshakes to come; connections that stand are left
+   * alone. Throws UsageError for an identity that cannot be used, and changes nothing then.
+   */
   updateTls(tls: TlsServerOptions): void
   /** Accepts no more; what stands goes on. Resolves when the port is free. */
   stop(): Promise<void>
@@ -100,7 +76,144 @@ export interface Listener {
   destroyConnections(): void
 }
 
-/** Starts to listen. Rejects with the system's error (EADDRINUSE, EACCES…), or UsageError for a bad TLS identity. */
-export function listen(_options: ListenOptions): Promise<Listener> {
-  throw new Error('under construction')
+/** Starts to listen. Rejects with the system's error (EADDRINUSE, EACCES…), or UsageError for a TLS identity that cannot be used. */
+export async function listen(options: ListenOptions): Promise<Listener> {
+  const listener = new SocketListener(options)
+  await listener.start()
+  return listener
+}
+
+/** RFC 1122 §4.2.3.6: probes of an idle connection begin after this many ms. */
+const keepAliveDelay = 60_000
+
+class SocketListener implements Listener {
+  readonly counters: ListenerCounters
+  readonly #options: ListenOptions
+  readonly #server: Server
+  readonly #sockets: Set<Socket>
+  readonly #tls: TlsAcceptor | undefined
+  #address: Address
+
+  constructor(options: ListenOptions) {
+    this.counters = { accepted: 0, refused: 0, handshakesRefused: 0, handshakesFailed: 0, acceptErrors: 0 }
+    this.#options = options
+    this.#sockets = new Set()
+    this.#address = unixEnd(options.path ?? '')
+    const { tls, handshakeTimeout = 10_000, maxConnections } = options
+    this.#tls =
+      tls === undefined
+        ? undefined
+        : new TlsAcceptor(
+            tls,
+            handshakeTimeout,
+            (socket) => this.#handOver(socket),
+            (error) => {
+              this.counters.handshakesFailed++
+              this.#report(error)
+            },
+          )
+    // Half-open: whether a FIN is answered at once is the engine's choice.
+    this.#server = createServer({ allowHalfOpen: true, noDelay: true, keepAlive: true, keepAliveInitialDelay: keepAliveDelay })
+    if (maxConnections !== undefined) this.#server.maxConnections = maxConnections
+    this.#server.on('connection', (socket) => this.#accept(socket))
+    this.#server.on('drop', () => this.counters.refused++)
+  }
+
+  get address(): Address {
+    return this.#address
+  }
+
+  get connections(): number {
+    return this.#sockets.size
+  }
+
+  get handshakes(): number {
+    return this.#tls?.inFlight ?? 0
+  }
+
+  start(): Promise<void> {
+    const { path, hostname, port = 0, backlog = 511, reusePort = false, exclusive = false } = this.#options
+    const server = this.#server
+    return new Promise((resolve, reject) => {
+      server.once('error', reject)
+      server.listen(path === undefined ? { host: hostname, port, backlog, reusePort, exclusive } : { path, backlog, exclusive }, () => {
+        server.off('error', reject)
+        // EMFILE and its like: libuv accepts and closes such a connection by itself, so a flood of them does not spin.
+        server.on('error', (error) => {
+          this.counters.acceptErrors++
+          this.#report(error)
+        })
+        const bound = server.address()
+        if (bound !== null && typeof bound === 'object') this.#address = ipEnd(bound.address, bound.port, bound.family)
+        resolve()
+      })
+    })
+  }
+
+  updateTls(tls: TlsServerOptions): void {
+    if (this.#tls === undefined) throw new UsageError('this listener has no TLS')
+    this.#tls.update(tls)
+  }
+
+  stop(): Promise<void> {
+    // close() also waits for connections; the port is free before.
+    this.#server.close()
+    return new Promise((resolve) => setImmediate(resolve))
+  }
+
+  destroyConnections(): void {
+    for (const socket of this.#sockets) socket.destroy()
+  }
+
+  #accept(socket: Socket): void {
+    const tls = this.#tls
+    this.counters.accepted++
+    if (tls !== undefined && tls.inFlight >= (this.#options.maxHandshakes ?? 1000)) {
+      this.counters.handshakesRefused++
+      socket.destroy()
+      return
+    }
+    this.#sockets.add(socket)
+    socket.on('close', () => this.#sockets.delete(socket))
+    if (tls === undefined) this.#handOver(socket)
+    else tls.accept(socket)
+  }
+
+  #handOver(socket: Socket): void {
+    try {
+      this.#options.onConnection(new AcceptedSocket(socket, this.#options.path, this.#options.clock))
+    } catch (error) {
+      socket.on('error', () => {})
+      socket.destroy()
+      this.#report(error)
+    }
+  }
+
+  #report(error: unknown): void {
+    try {
+      this.#options.onError?.(error)
+    } catch (second) {
+      process.emitWarning(`onError failed: ${String(second)}`, 'HeddleWarning')
+    }
+  }
+}
+
+class AcceptedSocket implements Accepted {
+  readonly socket: SocketLike
+  readonly info: ConnectionInfo
+  readonly alpn: string | undefined
+  readonly #clock: Clock
+
+  constructor(socket: Socket, path: string | undefined, clock: Clock) {
+    this.socket = socket
+    this.info = connectionFacts(socket, path, true)
+    this.alpn = alpnOf(socket)
+    this.#clock = clock
+  }
+
+  attach(engine: StreamEngine, options?: DriverOptions): StreamDriver {
+    const driver = new StreamDriver(this.socket, this.#clock, options)
+    driver.attach(engine)
+    return driver
+  }
 }

@@ -18,7 +18,7 @@ export interface SocketLike {
   on(event: 'end' | 'close' | 'drain' | 'finish', listener: () => void): unknown
   on(event: 'error', listener: (error: Error) => void): unknown
   /** Needed only where a driver is detached. */
-  off?(event: string, listener: (...values: never[]) => void): unknown
+  off?(event: string, listener: (value: any) => void): unknown
 }
 
 /** Drops the connection at once, with RST where that can be done. */

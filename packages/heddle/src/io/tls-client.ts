@@ -1,4 +1,18 @@
-import type { PeerCertificate, SecureVersion } from 'node:tls'
+import { isIP } from 'node:net'
+import type { Duplex } from 'node:stream'
+import {
+  connect,
+  createSecureContext,
+  type ConnectionOptions,
+  type PeerCertificate,
+  type SecureContext,
+  type SecureVersion,
+  type TLSSocket,
+} from 'node:tls'
+import { NetworkError, type HeddleError } from '../http/index.ts'
+import { clientProtocols } from './alpn.ts'
+import { describe } from './errors.ts'
+import { keylogWanted, writeKeylog } from './keylog.ts'
 
 type Pem = string | Uint8Array
 
@@ -6,7 +20,7 @@ type Pem = string | Uint8Array
 export interface TlsClientOptions {
   /** Server name for SNI and for the certificate check. Default: the target's host. */
   readonly servername?: string | undefined
-  /** ALPN protocols, best first. Default `['http/1.1']`. */
+  /** ALPN protocols, best first. Default `['http/1.1']`. Empty: no ALPN. */
   readonly alpn?: readonly string[] | undefined
   /** Certificates to trust instead of Node's. */
   readonly ca?: Pem | readonly Pem[] | undefined
@@ -24,15 +38,16 @@ export interface TlsClientOptions {
   readonly ciphers?: string | undefined
   /** Gets each line of NSS key log. The environment's SSLKEYLOGFILE is obeyed besides. */
   readonly keylog?: ((line: Uint8Array) => void) | undefined
-  /** Sessions kept for resumption. */
+  /** Sessions kept for resumption. Give each set of certificates and checks its own: a resumed session is not verified again. */
   readonly sessions?: TlsSessions | undefined
 }
 
-/** TLS sessions for resumption, at most `most`, each used once (RFC 8446 appendix C.4). */
+/** TLS sessions for resumption, at most `most` names, each session used once (RFC 8446 appendix C.4). */
 export class TlsSessions {
   readonly #most: number
   readonly #sessions = new Map<string, Buffer>()
 
+  /** `most`: names kept, the oldest go first. Default 100. */
   constructor(most = 100) {
     this.#most = most
   }
@@ -51,5 +66,100 @@ export class TlsSessions {
     const session = this.#sessions.get(name)
     if (session !== undefined) this.#sessions.delete(name)
     return session
+  }
+}
+
+// Making a context parses certificates and costs up to milliseconds; the same options give the same one.
+const contexts = new WeakMap<TlsClientOptions, SecureContext>()
+
+function contextOf(options: TlsClientOptions): SecureContext {
+  let context = contexts.get(options)
+  if (context === undefined) {
+    context = createSecureContext(given(options, ['ca', 'cert', 'key', 'pfx', 'passphrase', 'minVersion', 'maxVersion', 'ciphers']))
+    contexts.set(options, context)
+  }
+  return context
+}
+
+/** Those of `names` that are set: Node does not take undefined for absent everywhere. */
+export function given<T extends object>(options: T, names: readonly (keyof T)[]): Record<string, unknown> {
+  const chosen: Record<string, unknown> = {}
+  for (const name of names) if (options[name] !== undefined) chosen[name as string] = options[name]
+  return chosen
+}
+
+/**
+ * Shakes hands as a client over `stream`, a connection that stands: TCP, or a tunnel. `host` and
+ * `port` say whom it leads to. `done` is called once, later, with a TLS_FAILED error
+ * (`unprocessed`) or the secured socket, on which no listener is left but one for errors; not after
+ * `cancel`. Failing and cancelling destroy `stream`. Throws what node:tls throws for options it
+ * cannot use.
+ */
+export function secure(
+  stream: Duplex,
+  host: string,
+  port: number,
+  options: TlsClientOptions,
+  done: (error: HeddleError | undefined, socket: TLSSocket | undefined) => void,
+): { cancel(): void } {
+  const { sessions, keylog } = options
+  const name = options.servername ?? host
+  const sessionName = `${name}:${port}`
+  const settings: ConnectionOptions = {
+    socket: stream,
+    host: name,
+    secureContext: contextOf(options),
+    rejectUnauthorized: options.rejectUnauthorized ?? true,
+  }
+  // RFC 6066 §3: an IP address is no server name.
+  settings.servername = isIP(name) === 0 ? name : ''
+  const alpn = options.alpn ?? clientProtocols
+  if (alpn.length > 0) settings.ALPNProtocols = [...alpn]
+  const check = options.checkServerIdentity
+  if (check !== undefined) settings.checkServerIdentity = (name, certificate) => guarded(() => check(name, certificate))
+  const session = sessions?.take(sessionName)
+  if (session !== undefined) settings.session = session
+
+  const socket = connect(settings)
+  let over = false
+  const fail = (error: Error): void => {
+    if (over) return
+    over = true
+    socket.destroy()
+    stream.destroy()
+    done(new NetworkError('TLS_FAILED', `TLS with ${name} failed: ${describe(error)}`, { cause: error, unprocessed: true }), undefined)
+  }
+  const closed = (): void => fail(new Error('the connection was closed during the handshake'))
+  socket.on('error', fail)
+  socket.on('close', closed)
+  if (sessions !== undefined) socket.on('session', (next: Buffer) => sessions.put(sessionName, next))
+  if (keylog !== undefined || keylogWanted()) {
+    socket.on('keylog', (line: Buffer) => {
+      writeKeylog(line)
+      const error = guarded(() => keylog?.(line))
+      if (error !== undefined) fail(error)
+    })
+  }
+  socket.once('secureConnect', () => {
+    if (over) return
+    over = true
+    socket.off('close', closed)
+    done(undefined, socket)
+  })
+  return {
+    cancel: () => {
+      over = true
+      socket.destroy()
+      stream.destroy()
+    },
+  }
+}
+
+/** Runs a callback of the user's inside of node:tls, where a throw would end the process. */
+function guarded(callback: () => Error | undefined | void): Error | undefined {
+  try {
+    return callback() ?? undefined
+  } catch (error) {
+    return error instanceof Error ? error : new Error(String(error))
   }
 }
