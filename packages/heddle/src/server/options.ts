@@ -1,6 +1,6 @@
 import type { Exchange, ExchangeHandler } from '../http/index.ts'
 import type { Http1Limits } from '../h1/index.ts'
-import type { Clock, TlsServerOptions } from '../io/index.ts'
+import type { Clock, listen, TlsServerOptions } from '../io/index.ts'
 import type { Request } from '../web/index.ts'
 import type { RequestContext } from './request-context.ts'
 
@@ -63,6 +63,8 @@ export interface ServeOptions {
   ) => ResponseLike | undefined | void | Promise<ResponseLike | undefined | void>
   /** Time. Default: the system's. */
   readonly clock?: Clock
+  /** Opens the listener. Default `listen` of `heddle/io`; the seeded world has its own network. */
+  readonly listen?: typeof listen
   /** Connections the kernel holds before they are accepted. Default 511. */
   readonly backlog?: number
   /** Several processes share the port (SO_REUSEPORT, Node ≥ 23.1; ignored before). Default false. */

@@ -19,7 +19,7 @@ export async function serve(options: ServeOptions): Promise<Server> {
   checkLimits(options.limits)
   const face = new FetchFace(options)
   const connections = new Connections(clock, http1Options(options, clock), acceptor(options, face), face.report)
-  const listener = await listen({
+  const listener = await (options.listen ?? listen)({
     clock,
     hostname: options.hostname,
     port: options.port,
