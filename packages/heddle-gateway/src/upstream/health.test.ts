@@ -1,0 +1,107 @@
+import { deepEqual, equal } from 'node:assert/strict'
+import { test } from 'node:test'
+import { Health, Outage } from './health.ts'
+
+const ejection = { consecutiveFailures: 3, baseTime: 1_000, maxTime: 4_000, maxShare: 0.5 }
+
+function pairOf(options: Partial<typeof ejection> = {}): { outage: Outage; a: Health; b: Health } {
+  const outage = new Outage({ ...ejection, ...options })
+  outage.members = 2
+  return { outage, a: new Health(outage), b: new Health(outage) }
+}
+
+function failTimes(health: Health, times: number, now = 0): void {
+  for (let i = 0; i < times; i++) health.fail(now, false, -1)
+}
+
+test('so many failures in a row take an endpoint out; a success in between starts the count anew', () => {
+  const { a } = pairOf()
+  failTimes(a, 2)
+  equal(a.succeed(), 2)
+  failTimes(a, 2)
+  equal(a.isOut, false)
+  failTimes(a, 1)
+  equal(a.isOut, true)
+  equal(a.isUsable(999), false)
+  equal(a.ejections, 1)
+})
+
+test('a trial at a time; its success brings the endpoint back, its failure doubles the time', () => {
+  const { a, outage } = pairOf()
+  failTimes(a, 3, 0)
+  const times: number[] = []
+  let now = 0
+  for (let i = 0; i < 4; i++) {
+    times.push(a.outUntil - now)
+    now = a.outUntil
+    equal(a.isUsable(now - 1), false)
+    equal(a.isUsable(now), true)
+    equal(a.startAttempt(now), true)
+    equal(a.isUsable(now), false, 'one trial is enough')
+    equal(a.startAttempt(now), false)
+    a.fail(now, true, -1)
+  }
+  deepEqual(times, [1_000, 2_000, 4_000, 4_000])
+  equal(outage.out, 1)
+  now = a.outUntil
+  a.startAttempt(now)
+  a.succeed()
+  equal(a.isOut, false)
+  equal(outage.out, 0)
+  failTimes(a, 3, now)
+  equal(a.outUntil, now + 1_000, 'after a success the time starts at its base')
+})
+
+test('attempts begun before the ejection neither prolong it nor count as the trial', () => {
+  const { a } = pairOf()
+  failTimes(a, 3, 0)
+  failTimes(a, 5, 10)
+  equal(a.outUntil, 1_000)
+  equal(a.startAttempt(1_000), true)
+  a.fail(1_001, false, -1)
+  a.endUndecided(false)
+  equal(a.isUsable(1_001), false, 'the trial is still on')
+  a.endUndecided(true)
+  equal(a.isUsable(1_001), true, 'a trial that showed nothing is repeated')
+})
+
+test('never more than the share is out: the last ones are used whatever their state', () => {
+  const { a, b, outage } = pairOf()
+  failTimes(a, 3)
+  failTimes(b, 10)
+  equal(a.isOut, true)
+  equal(b.isOut, false)
+  a.startAttempt(1_000)
+  a.succeed()
+  failTimes(b, 1, 1_000)
+  equal(b.isOut, true, 'there is room now')
+  equal(outage.out, 1)
+  const alone = new Outage(ejection)
+  alone.members = 1
+  const only = new Health(alone)
+  failTimes(only, 100)
+  equal(only.isOut, false)
+})
+
+test('consecutiveFailures 0 turns ejection off', () => {
+  const { a } = pairOf({ consecutiveFailures: 0 })
+  failTimes(a, 1_000)
+  equal(a.isOut, false)
+})
+
+test('an endpoint that breaks every response off is taken out although it sends heads', () => {
+  const { a } = pairOf()
+  for (let i = 0; i < 3; i++) {
+    const earlier = a.succeed()
+    a.fail(0, false, earlier)
+  }
+  equal(a.isOut, true)
+})
+
+test('who leaves the cluster makes room', () => {
+  const { a, outage } = pairOf()
+  failTimes(a, 3)
+  a.leave()
+  equal(outage.out, 0)
+  equal(a.isUsable(0), true)
+})
