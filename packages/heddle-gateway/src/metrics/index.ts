@@ -4,6 +4,7 @@ export {
   familiesOf,
   mergeSnapshots,
   processSnapshot,
+  withoutPresent,
   type AccessLogStats,
   type ListenerSnapshot,
   type ProcessSnapshot,

@@ -11,8 +11,12 @@ export interface ListenerSnapshot {
   readonly connections: number
   /** Connections accepted, ever. */
   readonly accepted: number
-  /** Connections turned away, ever: over `maxConnections`. */
+  /** Connections turned away, ever: over `maxConnections`, or too many TLS handshakes at once. */
   readonly refused: number
+  /** Exchanges that are not over. */
+  readonly exchanges: number
+  /** Connections with a time limit armed. */
+  readonly deadlines: number
 }
 
 /** The access log's own counters. */
@@ -26,7 +30,7 @@ export interface AccessLogStats {
 
 /** Everything one process knows about its work; the only thing workers tell the primary. */
 export interface Snapshot {
-  /** Process ids, the worker's; the primary's merge has all of them. */
+  /** The processes that serve; one per worker. */
   readonly processes: readonly ProcessSnapshot[]
   readonly traffic: TrafficSnapshot
   readonly listeners: readonly ListenerSnapshot[]
@@ -66,7 +70,14 @@ export function mergeSnapshots(parts: readonly Snapshot[]): Snapshot {
     },
     listeners: mergeBy(
       parts.flatMap((part) => part.listeners),
-      (a, b) => ({ ...a, connections: a.connections + b.connections, accepted: a.accepted + b.accepted, refused: a.refused + b.refused }),
+      (a, b) => ({
+        ...a,
+        connections: a.connections + b.connections,
+        accepted: a.accepted + b.accepted,
+        refused: a.refused + b.refused,
+        exchanges: a.exchanges + b.exchanges,
+        deadlines: a.deadlines + b.deadlines,
+      }),
     ),
     clusters: mergeBy(
       parts.flatMap((part) => part.clusters),
@@ -82,6 +93,7 @@ export function mergeSnapshots(parts: readonly Snapshot[]): Snapshot {
           failures: x.failures + y.failures,
           ejections: x.ejections + y.ejections,
           ejected: x.ejected && y.ejected,
+          connections: x.connections + y.connections,
         })),
       }),
     ),
@@ -93,6 +105,25 @@ export function mergeSnapshots(parts: readonly Snapshot[]): Snapshot {
       }),
       { lines: 0, dropped: 0, failures: 0 },
     ),
+  }
+}
+
+/** What a process that ended leaves behind: its counts go on counting, its present does not. */
+export function withoutPresent(snapshot: Snapshot): Snapshot {
+  const { traffic, listeners, clusters, accessLog } = snapshot
+  return {
+    processes: [],
+    traffic: { ...traffic, families: traffic.families.filter((entry) => entry.kind !== 'gauge') },
+    listeners: listeners.map((listener) => ({ ...listener, connections: 0, exchanges: 0, deadlines: 0 })),
+    clusters: clusters.map((cluster) => ({
+      ...cluster,
+      active: 0,
+      waiting: 0,
+      connections: 0,
+      // `ejected` stays out of the vote on whether every process took it out.
+      endpoints: cluster.endpoints.map((endpoint) => ({ ...endpoint, active: 0, connections: 0, ejected: true })),
+    })),
+    accessLog,
   }
 }
 
@@ -154,8 +185,8 @@ export function familiesOf(snapshot: Snapshot): FamilySnapshot[] {
     family(
       'gauge',
       'http_client_open_connections',
-      'Open connections to a cluster.',
-      perCluster((cluster) => cluster.connections),
+      'Open connections to an endpoint.',
+      perEndpoint((endpoint) => endpoint.connections),
     ),
     family(
       'gauge',

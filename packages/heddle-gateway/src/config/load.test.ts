@@ -1,0 +1,332 @@
+import assert from 'node:assert/strict'
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, describe, test } from 'node:test'
+import { ConfigError, loadConfig, parseConfig } from './index.ts'
+
+const listeners = 'listeners: [{ name: web, port: 8080 }]\n'
+const routes = 'routes: [{ name: all, cluster: app }]\n'
+const clusters = 'clusters: [{ name: app, endpoints: [127.0.0.1:3000] }]\n'
+const smallest = listeners + routes + clusters
+
+function problemsOf(text: string, folder?: string): string[] {
+  try {
+    parseConfig(text, { file: 'g.yaml', ...(folder === undefined ? {} : { folder }) })
+  } catch (error) {
+    assert.ok(error instanceof ConfigError, String(error))
+    return error.message.split('\n')
+  }
+  return []
+}
+
+describe('a configuration', () => {
+  test('gets every default', () => {
+    assert.deepEqual(parseConfig(smallest), {
+      workers: 1,
+      admin: undefined,
+      accessLog: undefined,
+      drainTimeout: 30_000,
+      listeners: [
+        {
+          name: 'web',
+          host: '0.0.0.0',
+          port: 8080,
+          tls: undefined,
+          trust: [],
+          via: 'heddle',
+          forwarded: 'x-forwarded',
+          upgrades: ['websocket'],
+          limits: {
+            maxConnections: 10_000,
+            maxContentLength: Infinity,
+            headTimeout: 10_000,
+            bodyTimeout: 30_000,
+            idleTimeout: 60_000,
+            sendTimeout: 60_000,
+          },
+        },
+      ],
+      routes: [
+        {
+          name: 'all',
+          match: { hosts: [], pathPrefix: '/', methods: [], headers: [] },
+          cluster: 'app',
+          timeout: Infinity,
+          retry: { attempts: 2 },
+          authority: undefined,
+        },
+      ],
+      clusters: [
+        {
+          name: 'app',
+          endpoints: [{ host: '127.0.0.1', port: 3000 }],
+          tls: undefined,
+          connectTimeout: 5_000,
+          headTimeout: 60_000,
+          bodyTimeout: 60_000,
+          idleTimeout: 4_000,
+          maxConnectionsPerEndpoint: 256,
+          maxWaiting: 1_024,
+          resolveInterval: 30_000,
+          ejection: { consecutiveFailures: 5, baseTime: 1_000, maxTime: 30_000, maxShare: 0.5 },
+        },
+      ],
+    })
+  })
+
+  test('may say everything', () => {
+    const config = parseConfig(`
+workers: auto
+drainTimeout: 1m
+admin: { port: 9990 }
+accessLog: { path: stdout }
+listeners:
+  - name: web
+    host: "::1"
+    port: 8080
+    trust: [10.0.0.0/8, "::1"]
+    via: edge-1
+    forwarded: both
+    upgrades: [WebSocket, connect-udp]
+    limits: { maxConnections: 5, maxContentLength: 10MB, headTimeout: 5s, bodyTimeout: none, idleTimeout: 1m, sendTimeout: 250ms }
+routes:
+  - name: api
+    match:
+      hosts: [API.example.org, "*.Example.com."]
+      pathPrefix: /api
+      methods: [GET, PROPFIND]
+      headers: [{ name: X-Beta }, { name: x-tenant, value: a b }]
+    cluster: app
+    timeout: 30s
+    retry: { attempts: 0 }
+    authority: internal:8443
+clusters:
+  - name: app
+    endpoints: [app.internal:3000, "[::1]:3001", { host: 10.0.0.1, port: 80 }]
+    tls: { serverName: app.internal }
+    ejection: { consecutiveFailures: 0, maxShare: 1 }
+`)
+    assert.ok(config.workers >= 1)
+    assert.deepEqual(config.admin, { host: '127.0.0.1', port: 9990 })
+    assert.deepEqual(config.accessLog, { path: 'stdout' })
+    assert.deepEqual(config.listeners[0]?.upgrades, ['websocket', 'connect-udp'])
+    assert.deepEqual(config.listeners[0]?.limits, {
+      maxConnections: 5,
+      maxContentLength: 10_000_000,
+      headTimeout: 5_000,
+      bodyTimeout: Infinity,
+      idleTimeout: 60_000,
+      sendTimeout: 250,
+    })
+    assert.deepEqual(config.routes[0]?.match, {
+      hosts: ['api.example.org', '*.example.com'],
+      pathPrefix: '/api',
+      methods: ['GET', 'PROPFIND'],
+      headers: [
+        { name: 'x-beta', value: undefined },
+        { name: 'x-tenant', value: 'a b' },
+      ],
+    })
+    assert.deepEqual(config.clusters[0]?.endpoints, [
+      { host: 'app.internal', port: 3000 },
+      { host: '::1', port: 3001 },
+      { host: '10.0.0.1', port: 80 },
+    ])
+    assert.deepEqual(config.clusters[0]?.tls, { ca: undefined, cert: undefined, key: undefined, serverName: 'app.internal' })
+  })
+
+  test('may use anchors', () => {
+    const config = parseConfig(`${listeners}${routes}clusters:
+  - { name: app, endpoints: [a:1], ejection: &careful { consecutiveFailures: 1 } }
+  - { name: other, endpoints: [b:1], ejection: *careful }
+`)
+    assert.equal(config.clusters[1]?.ejection.consecutiveFailures, 1)
+  })
+})
+
+describe('a wrong configuration is told with file, line and column', () => {
+  const cases: readonly [string, string, readonly string[]][] = [
+    ['nothing', '', ['g.yaml: is empty; expected listeners, routes and clusters']],
+    ['only a comment', '# later\n', ['g.yaml: is empty; expected listeners, routes and clusters']],
+    ['a list', '- a\n', ['g.yaml:1:1: found a list, expected a mapping']],
+    [
+      'bad YAML',
+      'listeners: [\n',
+      ['g.yaml:2:1: not valid YAML: Flow sequence in block collection must be sufficiently indented and end with a ]'],
+    ],
+    ['a key twice', `${smallest}workers: 1\nworkers: 2\n`, ['g.yaml:5:1: not valid YAML: Map keys must be unique']],
+    [
+      'an alias bomb',
+      `a: &a [x]\nb: &b [${'*a,'.repeat(50)}]\nc: [${'*b,'.repeat(50)}]\n`,
+      ['g.yaml: not valid YAML: Excessive alias count indicates a resource exhaustion attack'],
+    ],
+    [
+      'no sections',
+      'workers: 1\n',
+      [
+        'g.yaml:1:1: listeners: missing; expected a list',
+        'g.yaml:1:1: routes: missing; expected a list',
+        'g.yaml:1:1: clusters: missing; expected a list',
+      ],
+    ],
+    ['an unknown key', `${smallest}listner: 1\n`, ['g.yaml:4:1: listner: unknown key; did you mean "listeners"?']],
+    [
+      'an unknown key like no other',
+      `${smallest}plugins: 1\n`,
+      ['g.yaml:4:1: plugins: unknown key; known here: workers, admin, accessLog, listeners, routes, clusters, drainTimeout'],
+    ],
+    [
+      'a deep unknown key',
+      `${listeners}${clusters}routes:\n  - name: all\n    cluster: app\n    match: { pathprefix: /a }\n`,
+      ['g.yaml:6:14: routes[0].match.pathprefix: unknown key; did you mean "pathPrefix"?'],
+    ],
+    [
+      'text instead of a port',
+      `listeners:\n  - name: web\n    port: "80"\n${routes}${clusters}`,
+      ['g.yaml:3:11: listeners[0].port: found "80", expected a whole number from 0 to 65535'],
+    ],
+    [
+      'a port out of range',
+      `listeners:\n  - name: web\n    port: 65536\n${routes}${clusters}`,
+      ['g.yaml:3:11: listeners[0].port: found 65536, expected a whole number from 0 to 65535'],
+    ],
+    [
+      'no port',
+      `listeners:\n  - name: web\n${routes}${clusters}`,
+      ['g.yaml:2:5: listeners[0].port: missing; expected a whole number from 0 to 65535'],
+    ],
+    ['no listener', `listeners: []\n${routes}${clusters}`, ['g.yaml:1:12: listeners: found an empty list, expected at least one listener']],
+    ['a section without content', `listeners:\n${routes}${clusters}`, ['g.yaml:1:11: listeners: found nothing, expected a list']],
+    [
+      'a duration without unit',
+      `${smallest}drainTimeout: 30\n`,
+      ['g.yaml:4:15: drainTimeout: found 30, expected a duration such as 250ms, 10s, 1m or 2h'],
+    ],
+    ['no workers', `${smallest}workers: 0\n`, ['g.yaml:4:10: workers: found 0, expected a whole number from 1 to 256']],
+    [
+      'workers in words',
+      `${smallest}workers: many\n`,
+      ['g.yaml:4:10: workers: found "many", expected a whole number from 1 to 256, or auto'],
+    ],
+    [
+      'two things on one port',
+      `${smallest}admin: { port: 8080 }\n`,
+      ['g.yaml:4:16: admin.port: 127.0.0.1:8080 is already taken by listeners[0] (0.0.0.0:8080)'],
+    ],
+    [
+      'a name twice',
+      `${listeners}${clusters}routes:\n  - { name: all, cluster: app }\n  - { name: all, cluster: app }\n`,
+      ['g.yaml:5:13: routes[1].name: "all" is already the name of routes[0]'],
+    ],
+    [
+      'a cluster that does not exist',
+      `${listeners}${clusters}routes:\n  - { name: all, cluster: apps }\n  - { name: img, cluster: images }\n`,
+      [
+        'g.yaml:4:27: routes[0].cluster: no cluster has the name "apps"; did you mean "app"?',
+        'g.yaml:5:27: routes[1].cluster: no cluster has the name "images"; the clusters are app',
+      ],
+    ],
+    [
+      'bad conditions',
+      `${listeners}${clusters}routes:
+  - name: all
+    cluster: app
+    match:
+      hosts: [example.org:80, "*", "a*.org"]
+      pathPrefix: /a/../b
+      methods: [get]
+      headers: [{ name: Host }, { name: "a b" }, { value: x }]
+`,
+      [
+        'g.yaml:7:15: routes[0].match.hosts[0]: found "example.org:80", expected a host name such as example.org or *.example.org, without port',
+        'g.yaml:7:31: routes[0].match.hosts[1]: found "*", expected a host name such as example.org or *.example.org, without port',
+        'g.yaml:7:36: routes[0].match.hosts[2]: found "a*.org", expected a host name such as example.org or *.example.org, without port',
+        'g.yaml:8:19: routes[0].match.pathPrefix: found "/a/../b", expected a path such as /api, in normal form and without a query',
+        'g.yaml:9:17: routes[0].match.methods[0]: found "get", expected a method such as GET, in upper case',
+        'g.yaml:10:25: routes[0].match.headers[0].name: found "Host", expected the name of an end-to-end field; for Host there is "hosts"',
+        'g.yaml:10:41: routes[0].match.headers[1].name: found "a b", expected the name of an end-to-end field; for Host there is "hosts"',
+        'g.yaml:10:50: routes[0].match.headers[2].name: missing; expected the name of an end-to-end field; for Host there is "hosts"',
+      ],
+    ],
+    [
+      'bad endpoints',
+      `${listeners}${routes}clusters:\n  - name: app\n    endpoints: [example.org, "a:0", "[1.2.3.4]:80", { host: a, port: 1, weight: 2 }, 7, { host: a/b, port: 1 }]\n`,
+      [
+        'g.yaml:5:17: clusters[0].endpoints[0]: found "example.org", expected host:port, or a mapping of host and port',
+        'g.yaml:5:30: clusters[0].endpoints[1]: found "a:0", expected host:port, or a mapping of host and port',
+        'g.yaml:5:37: clusters[0].endpoints[2]: found "[1.2.3.4]:80", expected host:port, or a mapping of host and port',
+        'g.yaml:5:73: clusters[0].endpoints[3].weight: unknown key; known here: host, port',
+        'g.yaml:5:86: clusters[0].endpoints[4]: found 7, expected host:port, or a mapping of host and port',
+        'g.yaml:5:97: clusters[0].endpoints[5].host: found "a/b", expected a host name or IP address',
+      ],
+    ],
+    [
+      'bad listener words',
+      `listeners:\n  - name: a b\n    port: 1\n    trust: [10.0.0.0/33, everyone]\n    via: a b\n    forwarded: yes\n${routes}${clusters}`,
+      [
+        'g.yaml:2:11: listeners[0].name: found "a b", expected a name of letters, digits, ".", "_", "-" or ":", at most 100',
+        'g.yaml:4:13: listeners[0].trust[0]: found "10.0.0.0/33", expected an IP address or CIDR block such as 10.0.0.0/8',
+        'g.yaml:4:26: listeners[0].trust[1]: found "everyone", expected an IP address or CIDR block such as 10.0.0.0/8',
+        'g.yaml:5:10: listeners[0].via: found "a b", expected a pseudonym for Via, one token',
+        'g.yaml:6:16: listeners[0].forwarded: found "yes", expected x-forwarded, forwarded, both or none',
+      ],
+    ],
+    [
+      'a certificate without its key',
+      `${listeners}${routes}clusters:\n  - name: app\n    endpoints: [a:1]\n    tls: { key: missing.pem }\n`,
+      [
+        'g.yaml:6:17: clusters[0].tls.key: found "missing.pem", expected a PEM file of a private key, but /nowhere/missing.pem does not exist',
+      ],
+    ],
+    [
+      'a log in a folder that does not exist',
+      `${smallest}accessLog: { path: logs/a.log }\n`,
+      [
+        'g.yaml:4:20: accessLog.path: found "logs/a.log", expected the path of a file, or stdout, but the folder /nowhere/logs does not exist',
+      ],
+    ],
+  ]
+  for (const [what, text, expected] of cases) {
+    test(what, () => assert.deepEqual(problemsOf(text, '/nowhere'), expected))
+  }
+})
+
+describe('files', () => {
+  let folder: string
+  before(() => {
+    folder = mkdtempSync(join(tmpdir(), 'heddle-config-'))
+  })
+  after(() => rmSync(folder, { recursive: true }))
+
+  test('the file itself may be missing', () => {
+    assert.throws(() => loadConfig(join(folder, 'none.yaml')), {
+      name: 'ConfigError',
+      message: `${join(folder, 'none.yaml')}: does not exist`,
+    })
+  })
+
+  test('names in it start at its folder', () => {
+    const path = join(folder, 'gateway.yaml')
+    writeFileSync(path, `${smallest}accessLog: { path: access.log }\n`)
+    assert.equal(loadConfig(path).accessLog?.path, join(folder, 'access.log'))
+  })
+
+  test('a file that is no certificate is told by its content', () => {
+    writeFileSync(join(folder, 'text.pem'), 'hello')
+    const text = `listeners:\n  - name: web\n    port: 1\n    tls: { certificates: [{ cert: text.pem, key: text.pem }] }\n${routes}${clusters}`
+    assert.deepEqual(problemsOf(text, folder), [
+      `g.yaml:4:35: listeners[0].tls.certificates[0].cert: found "text.pem", expected a PEM file of certificates, but ${folder}/text.pem has no "BEGIN CERTIFICATE" block`,
+      `g.yaml:4:50: listeners[0].tls.certificates[0].key: found "text.pem", expected a PEM file of a private key, but ${folder}/text.pem has no "BEGIN PRIVATE KEY" block`,
+    ])
+  })
+
+  test('a log file that may not be written is told', { skip: process.getuid?.() === 0 }, () => {
+    const path = join(folder, 'read-only.log')
+    writeFileSync(path, '')
+    chmodSync(path, 0o400)
+    assert.deepEqual(problemsOf(`${smallest}accessLog: { path: read-only.log }\n`, folder), [
+      `g.yaml:4:20: accessLog.path: found "read-only.log", expected the path of a file, or stdout, but ${path} may not be written by this user`,
+    ])
+  })
+})

@@ -1,0 +1,222 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import type { RequestRecord } from '../record.ts'
+import { seriesLimit, ValueFamily } from './family.ts'
+import { familiesOf, mergeSnapshots, renderPrometheus, summarize, Traffic, type Snapshot } from './index.ts'
+import { parsePrometheus, type ParsedFamily, type Sample } from './parse-prometheus.ts'
+
+function record(change: Partial<RequestRecord> = {}): RequestRecord {
+  return {
+    startedAt: 0,
+    listener: 'web',
+    route: 'api',
+    cluster: 'app',
+    endpoint: '10.0.0.1:80',
+    remoteAddress: '127.0.0.1',
+    protocol: 'h1',
+    upstreamProtocol: 'h1',
+    method: 'GET',
+    authority: 'example.org',
+    path: '/',
+    status: 200,
+    reason: '',
+    attempts: 1,
+    requestSize: 0,
+    responseSize: 100,
+    duration: 20,
+    timeToHead: 10,
+    tunnel: false,
+    ...change,
+  }
+}
+
+function snapshotOf(traffic: Traffic, pid = 1): Snapshot {
+  return {
+    processes: [{ pid, startedAt: 1_000, cpu: 1.5, memory: 2_000 }],
+    traffic: traffic.snapshot(),
+    listeners: [{ name: 'web', url: 'http://127.0.0.1:8080', connections: 2, accepted: 3, refused: 0, exchanges: 1, deadlines: 2 }],
+    clusters: [
+      {
+        name: 'app',
+        active: 1,
+        waiting: 0,
+        connections: 1,
+        endpoints: [{ name: '10.0.0.1:80', active: 1, requests: 5, failures: 1, ejections: 1, ejected: pid === 1, connections: 1 }],
+      },
+    ],
+    accessLog: { lines: 4, dropped: 1, failures: 1 },
+  }
+}
+
+function text(...snapshots: Snapshot[]): Map<string, ParsedFamily> {
+  return parsePrometheus(renderPrometheus(familiesOf(mergeSnapshots(snapshots))))
+}
+
+function samples(families: Map<string, ParsedFamily>, name: string, labels: Record<string, string> = {}): Sample[] {
+  const family = families.get(name.replace(/_(?:bucket|sum|count)$/, '')) ?? families.get(name)
+  return (family?.samples ?? []).filter(
+    (sample) => sample.name === name && Object.entries(labels).every(([label, value]) => sample.labels[label] === value),
+  )
+}
+
+function serve(traffic: Traffic, change: Partial<RequestRecord> = {}): void {
+  traffic.onRequestStart(change.listener ?? 'web')
+  traffic.onRequestEnd(record(change))
+}
+
+const listeners = [{ name: 'web', scheme: 'https' }]
+
+describe('metrics', () => {
+  test('name a request as OpenTelemetry does', () => {
+    const traffic = new Traffic(listeners)
+    serve(traffic)
+    serve(traffic, { duration: 30_000 })
+    const families = text(snapshotOf(traffic))
+    const buckets = samples(families, 'http_server_request_duration_seconds_bucket')
+    assert.deepEqual(buckets[0]?.labels, {
+      heddle_listener: 'web',
+      http_route: 'api',
+      url_scheme: 'https',
+      http_request_method: 'GET',
+      http_response_status_code: '200',
+      network_protocol_version: '1.1',
+      le: '0.005',
+    })
+    assert.deepEqual(
+      buckets.map((bucket) => [bucket.labels['le'], bucket.value]),
+      [
+        ['0.005', 0],
+        ['0.01', 0],
+        ['0.025', 1],
+        ['0.05', 1],
+        ['0.075', 1],
+        ['0.1', 1],
+        ['0.25', 1],
+        ['0.5', 1],
+        ['0.75', 1],
+        ['1', 1],
+        ['2.5', 1],
+        ['5', 1],
+        ['7.5', 1],
+        ['10', 1],
+        ['+Inf', 2],
+      ],
+    )
+    assert.equal(samples(families, 'http_server_request_duration_seconds_sum')[0]?.value, 30.02)
+    assert.equal(samples(families, 'http_server_request_duration_seconds_count')[0]?.value, 2)
+    assert.deepEqual(samples(families, 'http_client_request_duration_seconds_count')[0]?.labels, {
+      heddle_cluster: 'app',
+      server_address: '10.0.0.1',
+      server_port: '80',
+      http_request_method: 'GET',
+      http_response_status_code: '200',
+      network_protocol_version: '1.1',
+    })
+  })
+
+  test('count requests under way', () => {
+    const traffic = new Traffic(listeners)
+    assert.equal(samples(text(snapshotOf(traffic)), 'http_server_active_requests')[0]?.value, 0)
+    traffic.onRequestStart('web')
+    traffic.onRequestStart('web')
+    traffic.onRequestEnd(record())
+    assert.equal(samples(text(snapshotOf(traffic)), 'http_server_active_requests')[0]?.value, 1)
+  })
+
+  test('count bytes, tunnels, retries and errors', () => {
+    const traffic = new Traffic(listeners)
+    serve(traffic, { requestSize: 7, responseSize: 11, attempts: 3 })
+    serve(traffic, { status: 502, reason: 'connect_failed', requestSize: 1 })
+    serve(traffic, { tunnel: true, timeToHead: 2, duration: 3_600_000 })
+    const families = text(snapshotOf(traffic))
+    const value = (name: string, labels = {}): number | undefined => samples(families, name, labels)[0]?.value
+    assert.equal(value('heddle_server_request_content_bytes_total'), 8)
+    assert.equal(value('heddle_server_response_content_bytes_total'), 211)
+    assert.equal(value('heddle_server_tunnels_total'), 1)
+    assert.equal(value('heddle_upstream_retries_total', { heddle_cluster: 'app' }), 2)
+    assert.equal(value('heddle_errors_total', { error_type: 'connect_failed', http_route: 'api', heddle_cluster: 'app' }), 1)
+    assert.equal(value('http_server_request_duration_seconds_count', { error_type: 'connect_failed', http_response_status_code: '502' }), 1)
+    assert.equal(summarize(snapshotOf(traffic), 0).requests.duration.max, 20)
+  })
+
+  test('give an error type to what the upstream failed with, and no status where none was sent', () => {
+    const traffic = new Traffic(listeners)
+    serve(traffic, { status: 503 })
+    serve(traffic, { status: 0, reason: 'client_gone' })
+    const counts = samples(text(snapshotOf(traffic)), 'http_server_request_duration_seconds_count')
+    assert.deepEqual(
+      counts.map(({ labels }) => [labels['http_response_status_code'], labels['error_type']]),
+      [
+        ['503', '503'],
+        [undefined, 'client_gone'],
+      ],
+    )
+  })
+
+  test('do not grow with the methods clients invent', () => {
+    const traffic = new Traffic(listeners)
+    for (let i = 0; i < 50; i++) serve(traffic, { method: `M${i}` })
+    const counts = samples(text(snapshotOf(traffic)), 'http_server_request_duration_seconds_count')
+    assert.deepEqual(
+      counts.map(({ labels, value }) => [labels['http_request_method'], value]),
+      [['_OTHER', 50]],
+    )
+  })
+
+  test('count what is too much under one overflow series', () => {
+    const family = new ValueFamily('counter', 'x_total', 'X.')
+    for (let i = 0; i < seriesLimit + 10; i++) family.series([['n', String(i)]]).value++
+    family.series([['n', '0']]).value++
+    const { series } = family.snapshot()
+    assert.equal(series.length, seriesLimit + 1)
+    assert.deepEqual(series.at(-1), { labels: [['otel_metric_overflow', 'true']], value: 10, counts: [] })
+    assert.equal(series[0]?.value, 2)
+  })
+
+  test('of several workers are one', () => {
+    const [one, two] = [new Traffic(listeners), new Traffic(listeners)]
+    serve(one)
+    serve(two)
+    serve(two, { duration: 40 })
+    serve(two, { status: 404 })
+    const families = text(snapshotOf(one, 1), snapshotOf(two, 2))
+    const value = (name: string, labels = {}): number | undefined => samples(families, name, labels)[0]?.value
+    assert.equal(value('http_server_request_duration_seconds_count', { http_response_status_code: '200' }), 3)
+    assert.equal(value('http_server_request_duration_seconds_count', { http_response_status_code: '404' }), 1)
+    assert.equal(value('heddle_server_open_connections'), 4)
+    assert.equal(value('heddle_endpoint_requests_total'), 10)
+    assert.equal(value('heddle_endpoint_ejected'), 0)
+    assert.equal(value('heddle_access_log_lines_total'), 8)
+    assert.deepEqual(
+      samples(families, 'process_cpu_time_seconds_total').map(({ labels }) => labels['process_pid']),
+      ['1', '2'],
+    )
+    const summary = summarize(mergeSnapshots([snapshotOf(one, 1), snapshotOf(two, 2)]), 5)
+    assert.equal(summary.requests.duration.count, 4)
+    assert.deepEqual(summary.requests.statuses, { '2xx': 3, '4xx': 1 })
+    assert.equal(summary.clusters[0]?.endpoints[0]?.duration.count, 4)
+  })
+
+  test('escape what a label may not hold', () => {
+    const family = new ValueFamily('gauge', 'x', 'A "help" with \\ and\nbreak.')
+    family.series([
+      ['a', 'quote " slash \\ break \n end'],
+      ['b', ''],
+      ['c', 'caf\u00e9 {}'],
+    ]).value = 0.5
+    const rendered = renderPrometheus([family.snapshot()])
+    assert.equal(
+      rendered,
+      '# HELP x A "help" with \\\\ and\\nbreak.\n# TYPE x gauge\nx{a="quote \\" slash \\\\ break \\n end",c="caf\u00e9 {}"} 0.5\n',
+    )
+    assert.deepEqual(parsePrometheus(rendered).get('x')?.samples[0]?.labels, { a: 'quote " slash \\ break \n end', c: 'caf\u00e9 {}' })
+  })
+
+  test('are summed up in ms', () => {
+    const traffic = new Traffic(listeners)
+    for (let i = 1; i <= 100; i++) serve(traffic, { duration: i })
+    const { duration } = summarize(snapshotOf(traffic), 0).requests
+    assert.deepEqual([duration.count, duration.min, duration.max, duration.avg], [100, 1, 100, 50.5])
+    assert.ok(Math.abs(duration.p50 - 50) < 0.5 && Math.abs(duration.p99 - 99) < 0.8, JSON.stringify(duration))
+  })
+})

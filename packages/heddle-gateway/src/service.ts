@@ -1,0 +1,196 @@
+import { createHash } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { serve, type Server } from 'heddle/server'
+import { systemClock, type Clock, type TlsIdentity, type TlsServerOptions } from 'heddle/io'
+import type { Config, ListenerConfig, TlsConfig } from './config/index.ts'
+import { AccessLog } from './log/index.ts'
+import { processSnapshot, Traffic, type Snapshot } from './metrics/index.ts'
+import { Proxy } from './proxy/index.ts'
+import type { ProxyObserver, RequestRecord } from './record.ts'
+import { Router } from './routing/index.ts'
+import { Cluster } from './upstream/index.ts'
+
+/** A listener that is up. */
+export interface ListeningAddress {
+  readonly name: string
+  /** `http://127.0.0.1:8080`; `localhost` when it listens on all addresses. */
+  readonly url: string
+  readonly host: string
+  readonly port: number
+}
+
+export interface ServiceOptions {
+  readonly clock?: Clock
+  /** Told of every request besides metrics and access log. */
+  readonly observer?: ProxyObserver
+  /** How many processes share the listeners: each takes its part of `maxConnections`. Default 1. */
+  readonly processes?: number
+  /** 48 bytes, the same in all processes: TLS sessions resume whichever takes the connection. */
+  readonly ticketKeys?: Buffer
+  /** Told of what concerns no request, such as a failed accept. Default: a line on standard error. */
+  readonly onError?: (error: unknown) => void
+}
+
+/**
+ * The gateway's work in one process: listeners, routing, proxying, clusters, counters, access log.
+ * The whole gateway with one worker; each worker's part with several.
+ */
+export class Service {
+  readonly #config: Config
+  readonly #log: AccessLog | undefined
+  readonly #traffic: Traffic
+  readonly #clusters: ReadonlyMap<string, Cluster>
+  readonly #options: ServiceOptions
+  readonly #servers: { readonly config: ListenerConfig; readonly server: Server }[] = []
+  #closing: Promise<void> | undefined
+
+  private constructor(config: Config, options: ServiceOptions) {
+    const clock = options.clock ?? systemClock()
+    this.#config = config
+    this.#options = options
+    this.#log = config.accessLog === undefined ? undefined : new AccessLog(config.accessLog.path)
+    this.#traffic = new Traffic(config.listeners.map(({ name, tls }) => ({ name, scheme: tls === undefined ? 'http' : 'https' })))
+    this.#clusters = new Map(config.clusters.map((cluster) => [cluster.name, new Cluster(cluster, clock)]))
+  }
+
+  /** Starts everything; rejects with the system's error (EADDRINUSE, EACCES, …), and nothing is left running then. */
+  static async start(config: Config, options: ServiceOptions = {}): Promise<Service> {
+    const service = new Service(config, options)
+    try {
+      await service.#listen()
+    } catch (error) {
+      await service.close({ deadline: 0 })
+      throw error
+    }
+    return service
+  }
+
+  async #listen(): Promise<void> {
+    const { clock = systemClock(), processes = 1, onError = reportError } = this.#options
+    const proxy = new Proxy({
+      config: this.#config,
+      router: new Router(this.#config.routes),
+      clusters: this.#clusters,
+      observer: this.#observer(),
+      clock,
+    })
+    // One after the other: workers must ask for their sockets in the same order.
+    for (const listener of this.#config.listeners) {
+      const { maxConnections, ...limits } = listener.limits
+      const server = await serve({
+        hostname: listener.host,
+        port: listener.port,
+        clock,
+        limits,
+        maxConnections: Math.ceil(maxConnections / processes),
+        upgrades: listener.upgrades,
+        websocketAccept,
+        onExchange: (exchange) => proxy.onExchange(listener, exchange),
+        onError: (error) => onError(error),
+        ...(listener.tls === undefined ? undefined : { tls: this.#tlsOptions(listener.tls) }),
+      })
+      this.#servers.push({ config: listener, server })
+    }
+  }
+
+  get addresses(): readonly ListeningAddress[] {
+    return this.#servers.map(({ config, server }) => ({ name: config.name, url: server.url, host: server.hostname, port: server.port }))
+  }
+
+  /** What was counted, and how things are now. O(connections). */
+  snapshot(): Snapshot {
+    return {
+      processes: [processSnapshot()],
+      traffic: this.#traffic.snapshot(),
+      listeners: this.#servers.map(({ config, server }) => {
+        const { connections, accepted, rejected, exchanges, deadlines } = server.stats()
+        return { name: config.name, url: server.url, connections, accepted, refused: rejected, exchanges, deadlines }
+      }),
+      clusters: [...this.#clusters.values()].map((cluster) => cluster.stats()),
+      accessLog: this.#log?.stats() ?? { lines: 0, dropped: 0, failures: 0 },
+    }
+  }
+
+  /** Opens the access log anew and reads the certificates again. A certificate that is no good changes nothing and goes to `onError`. */
+  refresh(): void {
+    this.#log?.reopen()
+    for (const { config, server } of this.#servers) {
+      if (config.tls === undefined) continue
+      try {
+        server.updateTls(this.#tlsOptions(config.tls))
+      } catch (error) {
+        const { onError = reportError } = this.#options
+        onError(error)
+      }
+    }
+  }
+
+  /**
+   * Accepts no more, lets what runs finish, cuts what is left after `deadline` ms (default the
+   * configuration's `drainTimeout`). A second call may bring the deadline forward.
+   */
+  close(options: { readonly deadline?: number } = {}): Promise<void> {
+    const { deadline = this.#config.drainTimeout } = options
+    const closed = this.#servers.map(({ server }) => server.close({ deadline }))
+    this.#closing ??= this.#finish(closed)
+    return this.#closing
+  }
+
+  async #finish(closed: readonly Promise<void>[]): Promise<void> {
+    await Promise.allSettled(closed)
+    for (const cluster of this.#clusters.values()) {
+      const gone = cluster.close()
+      // No client is left, so nothing upstream is wanted any more.
+      cluster.destroy()
+      await gone
+    }
+    await this.#log?.close()
+  }
+
+  #observer(): ProxyObserver {
+    const observers: ProxyObserver[] = [this.#traffic]
+    const log = this.#log
+    if (log !== undefined) observers.push({ onRequestStart: () => {}, onRequestEnd: (record) => log.write(record) })
+    if (this.#options.observer !== undefined) observers.push(this.#options.observer)
+    return observers.length === 1 ? this.#traffic : new Observers(observers)
+  }
+
+  #tlsOptions(tls: TlsConfig): TlsServerOptions {
+    const { ticketKeys } = this.#options
+    const clientCa = tls.clientCa === undefined ? undefined : readFileSync(tls.clientCa)
+    const names: Record<string, TlsIdentity> = {}
+    const identities = tls.certificates.map((certificate): TlsIdentity => {
+      const identity = { cert: readFileSync(certificate.cert), key: readFileSync(certificate.key), ca: clientCa }
+      // The first certificate for a name wins.
+      for (const name of certificate.names) names[name] ??= identity
+      return identity
+    })
+    return { ...identities[0], names, requestCert: clientCa !== undefined, ticketKeys }
+  }
+}
+
+/** Tells several observers. */
+class Observers implements ProxyObserver {
+  readonly #observers: readonly ProxyObserver[]
+
+  constructor(observers: readonly ProxyObserver[]) {
+    this.#observers = observers
+  }
+
+  onRequestStart(listener: string): void {
+    for (const observer of this.#observers) observer.onRequestStart(listener)
+  }
+
+  onRequestEnd(record: RequestRecord): void {
+    for (const observer of this.#observers) observer.onRequestEnd(record)
+  }
+}
+
+/** RFC 6455 §4.2.2. */
+function websocketAccept(key: string): string {
+  return createHash('sha1').update(`${key}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`).digest('base64')
+}
+
+function reportError(error: unknown): void {
+  console.error(`heddle-gateway: ${error instanceof Error ? error.message : String(error)}`)
+}

@@ -1,0 +1,2 @@
+/** Several processes on the same listeners. */
+export { Workers } from './primary.ts'

@@ -1,0 +1,197 @@
+import cluster, { type Worker } from 'node:cluster'
+import { randomBytes } from 'node:crypto'
+import { fileURLToPath } from 'node:url'
+import type { Config } from '../config/index.ts'
+import { mergeSnapshots, withoutPresent, type Snapshot } from '../metrics/index.ts'
+import type { ListeningAddress } from '../service.ts'
+import type { Order, Report } from './messages.ts'
+
+/** How long a worker may take to answer a question for its counts, ms; then its last answer stands. */
+const answerTime = 1_000
+/** A worker that dies is replaced after this, ms; doubled while they keep dying. */
+const restartDelay = 100
+const maxRestartDelay = 10_000
+/** A worker that lived so long, ms, died of something new: the delay starts again. */
+const steadyTime = 10_000
+/** What a worker may take beyond its deadline to say that it is done, ms; then it is killed. */
+const exitTime = 2_000
+
+/**
+ * Several processes that serve the same listeners. `node:cluster` holds the sockets in the primary
+ * and hands connections out in turn: the port stays open while a worker is replaced, none of its
+ * waiting connections is lost, and the load is even, on every system. (With SO_REUSEPORT the
+ * kernel deals connections by hash, and those waiting at a worker that dies are reset.)
+ *
+ * It uses the process-wide settings of `node:cluster`: one at a time.
+ */
+export class Workers {
+  readonly #config: Config
+  readonly #ticketKeys = randomBytes(48)
+  readonly #members = new Set<Member>()
+  readonly #onError: (message: string) => void
+  /** What workers that are gone have counted. */
+  #past: Snapshot | undefined
+  #addresses: readonly ListeningAddress[] = []
+  #delay = restartDelay
+  #timers = new Set<NodeJS.Timeout>()
+  #closing: Promise<void> | undefined
+
+  private constructor(config: Config, onError: (message: string) => void) {
+    this.#config = config
+    this.#onError = onError
+  }
+
+  /** Starts all; resolves when every worker listens, rejects (with `code` EADDRINUSE, …) if one cannot. */
+  static async start(config: Config, onError: (message: string) => void): Promise<Workers> {
+    const workers = new Workers(config, onError)
+    const suffix = import.meta.url.endsWith('.ts') ? 'ts' : 'js'
+    cluster.setupPrimary({ exec: fileURLToPath(new URL(`./worker.${suffix}`, import.meta.url)), args: [], serialization: 'advanced' })
+    cluster.schedulingPolicy = cluster.SCHED_RR
+    const started = await Promise.allSettled(Array.from({ length: config.workers }, () => workers.#fork()))
+    const failed = started.find((result) => result.status === 'rejected')
+    if (failed !== undefined) {
+      await workers.close(0)
+      throw failed.reason
+    }
+    return workers
+  }
+
+  get addresses(): readonly ListeningAddress[] {
+    return this.#addresses
+  }
+
+  /** Process ids of the workers that serve. */
+  get pids(): readonly number[] {
+    return [...this.#members].filter((member) => member.isServing).map((member) => member.worker.process.pid as number)
+  }
+
+  /** What all have counted, the dead included. */
+  async snapshot(): Promise<Snapshot> {
+    const parts = await Promise.all([...this.#members].map((member) => member.snapshot()))
+    const known = [...parts, this.#past].filter((part) => part !== undefined)
+    return mergeSnapshots(known)
+  }
+
+  /** Logs are opened anew, certificates read again. */
+  refresh(): void {
+    for (const member of this.#members) member.send({ type: 'refresh' })
+  }
+
+  /** All stop accepting, finish what they have within `deadline` ms, and end. A second call may bring the deadline forward. */
+  close(deadline: number): Promise<void> {
+    for (const timer of this.#timers) clearTimeout(timer)
+    this.#timers.clear()
+    const ended = [...this.#members].map((member) => member.close(deadline))
+    this.#closing ??= Promise.all(ended).then(() => {})
+    return this.#closing
+  }
+
+  /** Ends all at once. */
+  kill(): void {
+    this.#closing ??= Promise.resolve()
+    for (const member of this.#members) member.worker.process.kill('SIGKILL')
+  }
+
+  #fork(): Promise<void> {
+    const member = new Member(cluster.fork())
+    this.#members.add(member)
+    void member.ended.then((how) => this.#bury(member, how))
+    member.send({ type: 'start', config: this.#config, processes: this.#config.workers, ticketKeys: this.#ticketKeys })
+    return member.started.then((addresses) => {
+      if (this.#addresses.length === 0) this.#addresses = addresses
+    })
+  }
+
+  #bury(member: Member, how: string): void {
+    this.#members.delete(member)
+    if (member.last !== undefined)
+      this.#past = mergeSnapshots([withoutPresent(member.last), ...(this.#past === undefined ? [] : [this.#past])])
+    if (this.#closing !== undefined || !member.isServing) return
+    this.#delay = Date.now() - member.bornAt >= steadyTime ? restartDelay : Math.min(this.#delay * 2, maxRestartDelay)
+    this.#onError(`worker ${member.worker.process.pid} ended (${how}); another one starts in ${this.#delay} ms`)
+    this.#replace()
+  }
+
+  #replace(): void {
+    const timer = setTimeout(() => {
+      this.#timers.delete(timer)
+      this.#fork().catch((error: unknown) => {
+        if (this.#closing !== undefined) return
+        this.#delay = Math.min(this.#delay * 2, maxRestartDelay)
+        this.#onError(`a worker could not start (${(error as Error).message}); tried again in ${this.#delay} ms`)
+        this.#replace()
+      })
+    }, this.#delay)
+    this.#timers.add(timer)
+  }
+}
+
+/** One worker as the primary sees it. */
+class Member {
+  readonly worker: Worker
+  readonly bornAt = Date.now()
+  readonly started: Promise<readonly ListeningAddress[]>
+  /** Fulfilled with how it ended, once it did. */
+  readonly ended: Promise<string>
+  /** It listened at some time; its end is a surprise unless it was told to close. */
+  isServing = false
+  /** Its latest counts. */
+  last: Snapshot | undefined
+  readonly #questions = new Map<number, () => void>()
+  #nextId = 1
+  #closing = false
+
+  constructor(worker: Worker) {
+    this.worker = worker
+    const started = Promise.withResolvers<readonly ListeningAddress[]>()
+    this.started = started.promise
+    this.ended = new Promise((resolve) => {
+      worker.on('exit', (code, signal) => {
+        const how = signal === null ? `exit code ${code}` : signal
+        for (const wake of this.#questions.values()) wake()
+        started.reject(new Error(`a worker ended before it listened: ${how}`))
+        resolve(how)
+      })
+    })
+    // A channel that breaks is told by the exit that follows.
+    worker.on('error', () => {})
+    worker.on('message', (report: Report) => {
+      if (report.type === 'started') {
+        this.isServing = true
+        started.resolve(report.addresses)
+      } else if (report.type === 'failed') {
+        started.reject(Object.assign(new Error(report.message), { code: report.code }))
+      } else {
+        this.last = report.snapshot
+        if (report.type === 'snapshot') this.#questions.get(report.id)?.()
+      }
+    })
+  }
+
+  send(order: Order): void {
+    if (this.worker.isConnected()) this.worker.send(order, () => {})
+  }
+
+  async snapshot(): Promise<Snapshot | undefined> {
+    if (!this.isServing || !this.worker.isConnected()) return this.last
+    const id = this.#nextId++
+    const answered = Promise.withResolvers<void>()
+    const timer = setTimeout(answered.resolve, answerTime)
+    this.#questions.set(id, answered.resolve)
+    this.send({ type: 'snapshot', id })
+    await answered.promise
+    clearTimeout(timer)
+    this.#questions.delete(id)
+    return this.last
+  }
+
+  async close(deadline: number): Promise<void> {
+    this.send({ type: 'close', deadline })
+    if (this.#closing) return
+    this.#closing = true
+    // It may hang, or have closed its channel: it must not outlive the primary.
+    const timer = setTimeout(() => this.worker.process.kill('SIGKILL'), deadline + exitTime)
+    await this.ended
+    clearTimeout(timer)
+  }
+}

@@ -1,0 +1,52 @@
+/** The program of one worker process: does what the primary says. */
+import { Service } from '../service.ts'
+import type { Order, Report } from './messages.ts'
+
+let service: Service | undefined
+let closing = false
+
+// Ctrl-C and service managers signal the whole group of processes. When to stop, and how, is the
+// primary's to say, else workers would vanish under requests that the primary is draining.
+process.on('SIGINT', () => {})
+process.on('SIGTERM', () => {})
+process.on('SIGHUP', () => {})
+
+process.on('message', (order: Order) => {
+  switch (order.type) {
+    case 'start':
+      void start(order)
+      break
+    case 'snapshot':
+      if (service !== undefined) report({ type: 'snapshot', id: order.id, snapshot: service.snapshot() })
+      break
+    case 'refresh':
+      service?.refresh()
+      break
+    case 'close':
+      void close(order.deadline)
+  }
+})
+
+async function start({ config, processes, ticketKeys }: Extract<Order, { type: 'start' }>): Promise<void> {
+  try {
+    service = await Service.start(config, { processes, ticketKeys: Buffer.from(ticketKeys) })
+    report({ type: 'started', addresses: service.addresses })
+  } catch (error) {
+    const { code = '', message } = error as NodeJS.ErrnoException
+    report({ type: 'failed', code, message }, () => process.exit(1))
+  }
+}
+
+async function close(deadline: number): Promise<void> {
+  const closed = service?.close({ deadline })
+  if (closing) return
+  closing = true
+  await closed
+  if (service === undefined) process.exit(0)
+  report({ type: 'closed', snapshot: service.snapshot() }, () => process.exit(0))
+}
+
+function report(message: Report, sent?: () => void): void {
+  // The channel is gone when the primary is; then Node ends this process by itself.
+  process.send?.(message, undefined, {}, () => sent?.())
+}
