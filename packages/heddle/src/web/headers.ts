@@ -1,6 +1,10 @@
 import { noFields, type Fields } from '../http/index.ts'
 import { combined, fieldName, fieldsFromInit, fieldText, sortedAndCombined, type HeadersInit } from './header-text.ts'
 
+/** What iterating Headers gives: the types of Node's, so that one can stand for the other. */
+export type HeadersEntries = ReturnType<globalThis.Headers['entries']>
+export type HeadersNames = ReturnType<globalThis.Headers['keys']>
+
 /** Headers over `fields`, which must be valid; shared until changed. `immutable`: changes throw TypeError, as for a fetched response. */
 export let headersFrom: (fields: Fields, immutable: boolean) => Headers
 /** The lines of `headers` in the order they were given: what goes on the wire. Not to be changed. */
@@ -113,32 +117,36 @@ export class Headers implements Iterable<[string, string]> {
   }
 
   /** Sorted by name, values of one name combined, set-cookie one by one; sees changes made meanwhile. */
-  *entries(): HeadersIterator<[string, string]> {
-    let seen = this.#version
-    let entries = sortedAndCombined(this.#fields)
-    for (let i = 0; i < entries.length; i++) {
-      yield entries[i] as [string, string]
-      // WebIDL §3.7.10: an iterator is an index into the pairs as they are now.
-      if (this.#version === seen) continue
-      seen = this.#version
-      entries = sortedAndCombined(this.#fields)
-    }
+  entries(): HeadersEntries {
+    return this.#walk(both) as unknown as HeadersEntries
   }
 
-  *keys(): HeadersIterator<string> {
-    for (const [name] of this.entries()) yield name
+  keys(): HeadersNames {
+    return this.#walk(first) as unknown as HeadersNames
   }
 
-  *values(): HeadersIterator<string> {
-    for (const [, value] of this.entries()) yield value
+  values(): HeadersNames {
+    return this.#walk(second) as unknown as HeadersNames
   }
 
-  [Symbol.iterator](): HeadersIterator<[string, string]> {
+  [Symbol.iterator](): HeadersEntries {
     return this.entries()
   }
 
   get [Symbol.toStringTag](): string {
     return 'Headers'
+  }
+
+  *#walk<T>(part: (entry: [string, string]) => T): Generator<T, undefined> {
+    let seen = this.#version
+    let entries = sortedAndCombined(this.#fields)
+    for (let i = 0; i < entries.length; i++) {
+      yield part(entries[i] as [string, string])
+      // WebIDL §3.7.10: an iterator is an index into the pairs as they are now.
+      if (this.#version === seen) continue
+      seen = this.#version
+      entries = sortedAndCombined(this.#fields)
+    }
   }
 
   #own(method: string): string[] {
@@ -152,9 +160,16 @@ export class Headers implements Iterable<[string, string]> {
   }
 }
 
-/** What iterating Headers gives; the same shape as Node's. */
-export interface HeadersIterator<T> extends IteratorObject<T, undefined, unknown> {
-  [Symbol.iterator](): HeadersIterator<T>
+function both(entry: [string, string]): [string, string] {
+  return entry
+}
+
+function first(entry: [string, string]): string {
+  return entry[0]
+}
+
+function second(entry: [string, string]): string {
+  return entry[1]
 }
 
 /** The flat array of any `HeadersInit`. Throws TypeError for an invalid name or value. */

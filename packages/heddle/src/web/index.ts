@@ -1,5 +1,5 @@
 /** Heddle's own Headers, Request and Response: the WHATWG interfaces, lazily. */
-export { Headers, fieldsFrom, fieldsOf, headersFrom, type HeadersIterator } from './headers.ts'
+export { Headers, fieldsFrom, fieldsOf, headersFrom, type HeadersEntries, type HeadersNames } from './headers.ts'
 export type { HeadersInit } from './header-text.ts'
 export { Body, cancelBody, cloneSource, peekSource, setSource, sourceReader, takeSource } from './body.ts'
 export { encoded, sourceOf, typeOf, type BodyInit, type Source } from './body-init.ts'

@@ -135,6 +135,7 @@ const normal: Readonly<Record<string, string>> = {
   options: 'OPTIONS',
   post: 'POST',
   put: 'PUT',
+  query: 'QUERY',
 }
 
 /** Throws TypeError for what is no method, or one no program may send itself (CONNECT, TRACE, TRACK). */

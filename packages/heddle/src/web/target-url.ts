@@ -1,3 +1,5 @@
+import { isAuthority } from '../http/index.ts'
+
 /** 1: may stand in a path and a query as it is. 2: only in a path. 3: `.` and `%`, which may be the start of a dot segment. */
 const plain = new Uint8Array(128)
 for (const char of 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_~!$&()*+,;=:@/[]|') plain[char.charCodeAt(0)] = 1
@@ -40,8 +42,9 @@ export function originFrom(scheme: string, authority: string): string | undefine
   const text = `${scheme}://${authority}`
   const found = origins.get(text)
   if (found !== undefined) return found
+  if (!isAuthority(authority)) return undefined
   const url = URL.parse(text)
-  if (url === null || url.username !== '' || url.password !== '' || url.pathname !== '/' || url.search !== '') return undefined
+  if (url === null) return undefined
   const origin = `${url.protocol}//${url.host}`
   // Clients choose the names: bounded, and begun anew when it is full.
   if (origins.size >= originsMost) origins.clear()
