@@ -74,6 +74,10 @@ export interface Listener {
   stop(): Promise<void>
   /** Drops every connection that stands or shakes hands. */
   destroyConnections(): void
+  /** The process stays alive while it listens: the default. */
+  ref(): void
+  /** The process may end though it listens. */
+  unref(): void
 }
 
 /** Starts to listen. Rejects with the system's error (EADDRINUSE, EACCES…), or UsageError for a TLS identity that cannot be used. */
@@ -163,6 +167,14 @@ class SocketListener implements Listener {
 
   destroyConnections(): void {
     for (const socket of this.#sockets) socket.destroy()
+  }
+
+  ref(): void {
+    this.#server.ref()
+  }
+
+  unref(): void {
+    this.#server.unref()
   }
 
   #accept(socket: Socket): void {
