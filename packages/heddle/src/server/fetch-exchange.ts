@@ -2,6 +2,7 @@ import {
   CancelReason,
   contentLength,
   fieldValue,
+  NetworkError,
   reasonPhrase,
   responseHead,
   type Exchange,
@@ -54,7 +55,8 @@ export class FetchFace {
   /** Tells of a failure; resolves with the response to send instead of the plain 500, if there is one. Never rejects. */
   async failed(error: unknown, request: Request | undefined): Promise<ResponseLike | undefined> {
     if (this.#onError === undefined) {
-      console.error(error)
+      // What clients and the network do is counted; printing it would let them fill the log.
+      if (!(error instanceof NetworkError)) console.error(error)
       return undefined
     }
     try {
@@ -186,15 +188,20 @@ export class FetchExchange implements ExchangeHandler, IncomingOwner, PumpOwner 
       return
     }
     try {
-      if (response instanceof Response) {
-        this.#send(response.status, responseFields(response), takeSource(response), responseTrailers(response))
-      } else if (isResponseLike(response)) {
-        this.#send(response.status, fieldsFrom(response.headers), response.body, undefined)
-      } else {
-        throw new TypeError(`The fetch handler returned ${described(response)} and not a Response.`)
-      }
+      this.#deliver(response)
     } catch (error) {
       this.#fail(error)
+    }
+  }
+
+  /** Throws for what is no response, and for one that cannot be sent; then nothing was sent. */
+  #deliver(response: ResponseLike): void {
+    if (response instanceof Response) {
+      this.#send(response.status, responseFields(response), takeSource(response), responseTrailers(response))
+    } else if (isResponseLike(response)) {
+      this.#send(response.status, fieldsFrom(response.headers), response.body, undefined)
+    } else {
+      throw new TypeError(`The fetch handler returned ${described(response)} and not a Response.`)
     }
   }
 
@@ -235,6 +242,7 @@ export class FetchExchange implements ExchangeHandler, IncomingOwner, PumpOwner 
 
   /** The response was handed over whole. */
   #sent(): void {
+    if (this.#state === 'closed') return
     this.#state = 'sent'
     const body = this.#body
     if (body === undefined || body.settled) return
@@ -249,24 +257,28 @@ export class FetchExchange implements ExchangeHandler, IncomingOwner, PumpOwner 
       // It stopped because the client is gone, as it should.
       return
     }
-    this.#face.failed(error, this.#request).then((response) => {
-      if (this.#state !== 'waiting') {
-        release(response, error)
-      } else if (response === undefined) {
-        this.#refuse(500)
-      } else {
-        try {
-          if (response instanceof Response) {
-            this.#send(response.status, responseFields(response), takeSource(response), responseTrailers(response))
-          } else {
-            this.#send(response.status, fieldsFrom(response.headers), response.body, undefined)
-          }
-        } catch (second) {
-          this.#face.report(second)
-          if (this.#state === 'waiting') this.#refuse(500)
-        }
+    // What comes last cannot fail but by a handler that sent on the exchange by itself.
+    this.#face
+      .failed(error, this.#request)
+      .then((response) => this.#recover(response))
+      .catch(this.#face.report)
+  }
+
+  /** Sends what `onError` returned, or the plain 500. */
+  #recover(response: ResponseLike | undefined): void {
+    if (this.#state !== 'waiting') {
+      release(response, this.#error)
+      return
+    }
+    try {
+      if (response !== undefined) {
+        this.#deliver(response)
+        return
       }
-    }, this.#face.report)
+    } catch (error) {
+      this.#face.report(error)
+    }
+    this.#refuse(500)
   }
 
   /** Answers without the handler. */
@@ -285,12 +297,7 @@ function isThenable(result: unknown): result is Promise<ResponseLike> {
 function isResponseLike(response: unknown): response is ResponseLike {
   if (typeof response !== 'object' || response === null) return false
   const { status, headers, body } = response as Partial<ResponseLike>
-  return (
-    typeof status === 'number' &&
-    typeof headers === 'object' &&
-    typeof headers[Symbol.iterator] === 'function' &&
-    (body === null || body instanceof ReadableStream)
-  )
+  return typeof status === 'number' && typeof headers?.[Symbol.iterator] === 'function' && (body === null || body instanceof ReadableStream)
 }
 
 function described(value: unknown): string {

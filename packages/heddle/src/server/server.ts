@@ -79,6 +79,18 @@ export class Server implements AsyncDisposable {
     this.#listener.updateTls(tls)
   }
 
+  /** Lets the process live as long as it listens (the default). */
+  ref(): this {
+    this.#listener.ref()
+    return this
+  }
+
+  /** Lets the process end though it listens. Connections that stand keep it alive. */
+  unref(): this {
+    this.#listener.unref()
+    return this
+  }
+
   /**
    * Stops gracefully: accepts no more, closes idle connections, answers running exchanges with
    * `Connection: close`, and cuts what is left at the deadline. Resolves when no connection is left.
