@@ -2,6 +2,7 @@ import type { Clock } from 'heddle/io'
 import type { Server } from 'heddle/server'
 import { readinessOf, serveAdmin, type Readiness } from './admin/index.ts'
 import type { Config } from './config/index.ts'
+import { listenError } from './listen-error.ts'
 import { summarize, type Snapshot, type Summary } from './metrics/index.ts'
 import type { ProxyObserver } from './record.ts'
 import { Service, type ListeningAddress } from './service.ts'
@@ -96,7 +97,11 @@ export class Gateway implements AsyncDisposable {
 
   /** Starts the admin server; called by {@link startGateway}. */
   async startAdmin(clock: Clock | undefined): Promise<void> {
-    if (this.config.admin !== undefined) this.#admin = await serveAdmin(this.config.admin, this, clock)
+    const { admin } = this.config
+    if (admin === undefined) return
+    this.#admin = await serveAdmin(admin, this, clock).catch((error: unknown) => {
+      throw listenError(error, 'admin', admin.host, admin.port)
+    })
   }
 }
 
@@ -112,7 +117,7 @@ interface Work {
 
 /**
  * Starts a gateway: listeners, admin server, workers if the configuration wants several. Rejects with
- * the system's error (EADDRINUSE, EACCES, …) if it cannot listen; nothing is left running then.
+ * a {@link ListenError} if it cannot listen; nothing is left running then.
  *
  * ```ts
  * await using gateway = await startGateway(loadConfig('gateway.yaml'))

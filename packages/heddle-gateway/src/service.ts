@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs'
 import { serve, type Server } from 'heddle/server'
 import { systemClock, type Clock, type TlsIdentity, type TlsServerOptions } from 'heddle/io'
 import type { Config, ListenerConfig, TlsConfig } from './config/index.ts'
+import { listenError } from './listen-error.ts'
 import { AccessLog } from './log/index.ts'
 import { processSnapshot, Traffic, type Snapshot } from './metrics/index.ts'
 import { Proxy } from './proxy/index.ts'
@@ -53,7 +54,7 @@ export class Service {
     this.#clusters = new Map(config.clusters.map((cluster) => [cluster.name, new Cluster(cluster, clock)]))
   }
 
-  /** Starts everything; rejects with the system's error (EADDRINUSE, EACCES, …), and nothing is left running then. */
+  /** Starts everything; rejects with a {@link ListenError} if a port cannot be had, and nothing is left running then. */
   static async start(config: Config, options: ServiceOptions = {}): Promise<Service> {
     const service = new Service(config, options)
     try {
@@ -88,6 +89,8 @@ export class Service {
         onExchange: (exchange) => proxy.onExchange(listener, exchange),
         onError: (error) => onError(error),
         ...(listener.tls === undefined ? undefined : { tls: this.#tlsOptions(listener.tls) }),
+      }).catch((error: unknown) => {
+        throw listenError(error, `listener ${listener.name}`, listener.host, listener.port)
       })
       this.#servers.push({ config: listener, server })
     }

@@ -2,6 +2,7 @@ import cluster, { type Worker } from 'node:cluster'
 import { randomBytes } from 'node:crypto'
 import { fileURLToPath } from 'node:url'
 import type { Config } from '../config/index.ts'
+import { ListenError } from '../listen-error.ts'
 import { mergeSnapshots, withoutPresent, type Snapshot } from '../metrics/index.ts'
 import type { ListeningAddress } from '../service.ts'
 import type { Order, Report } from './messages.ts'
@@ -41,7 +42,7 @@ export class Workers {
     this.#onError = onError
   }
 
-  /** Starts all; resolves when every worker listens, rejects (with `code` EADDRINUSE, …) if one cannot. */
+  /** Starts all; resolves when every worker listens, rejects (with a {@link ListenError}) if one cannot. */
   static async start(config: Config, onError: (message: string) => void): Promise<Workers> {
     const workers = new Workers(config, onError)
     const suffix = import.meta.url.endsWith('.ts') ? 'ts' : 'js'
@@ -160,7 +161,7 @@ class Member {
         this.isServing = true
         started.resolve(report.addresses)
       } else if (report.type === 'failed') {
-        started.reject(Object.assign(new Error(report.message), { code: report.code }))
+        started.reject(report.code === '' ? new Error(report.message) : new ListenError(report.message, report.code))
       } else {
         this.last = report.snapshot
         if (report.type === 'snapshot') this.#questions.get(report.id)?.()

@@ -1,0 +1,166 @@
+import { readFileSync } from 'node:fs'
+import { parseArgs } from 'node:util'
+import { ConfigError, loadConfig, type Config } from './config/index.ts'
+import { startDemo } from './demo/index.ts'
+import { startGateway } from './gateway.ts'
+import { ListenError } from './listen-error.ts'
+
+const usage = `Usage: heddle-gateway [run] -c FILE       run the gateway that FILE describes
+       heddle-gateway validate -c FILE    check FILE: prints OK, or all that is wrong, and exits with 0 or 1
+       heddle-gateway demo [--port 8080] [--admin-port 9990]
+                                          a gateway with an origin to play with
+       heddle-gateway --help | --version
+
+SIGTERM and SIGINT: accept no more, let what runs finish within drainTimeout, exit with 0; a second one ends at once.
+SIGHUP: open the access log anew and read certificates again.
+`
+
+/** What the program was told to do. */
+type Command =
+  | { readonly name: 'run' | 'validate'; readonly file: string }
+  | { readonly name: 'demo'; readonly port: number; readonly adminPort: number }
+  | { readonly name: 'help' | 'version' }
+
+/** The words of a command line that cannot be followed. */
+class CommandError extends Error {}
+
+/** What stops when the process is told to. */
+interface Stoppable {
+  close(): Promise<void>
+  kill(): void
+}
+
+/**
+ * Runs the program; resolves with the exit status when it is known: at once for bad usage (2), bad
+ * configuration or a port that is taken (1), and after a graceful stop (0).
+ */
+export async function main(argv: readonly string[]): Promise<number> {
+  let command: Command
+  try {
+    command = parseCommand(argv)
+  } catch (error) {
+    console.error(`heddle-gateway: ${(error as Error).message}\n\n${usage}`)
+    return 2
+  }
+  try {
+    return await follow(command)
+  } catch (error) {
+    if (error instanceof ConfigError) console.error(error.message)
+    else if (error instanceof ListenError) console.error(`heddle-gateway: ${error.message}${advice(command, error)}`)
+    else console.error(error)
+    return 1
+  }
+}
+
+function parseCommand(argv: readonly string[]): Command {
+  const { values, positionals } = parseWords(argv)
+  if (values.help === true) return { name: 'help' }
+  if (values.version === true) return { name: 'version' }
+  const [name = 'run', ...rest] = positionals
+  if (rest.length > 0) throw new CommandError(`there is one word too many: ${rest[0]}`)
+  if (name !== 'run' && name !== 'validate' && name !== 'demo') throw new CommandError(`there is no command ${name}`)
+  if (name === 'demo') {
+    if (values.config !== undefined) throw new CommandError('the demo takes no configuration')
+    return { name, port: port(values.port, 8080, '--port'), adminPort: port(values['admin-port'], 9990, '--admin-port') }
+  }
+  if (values.port !== undefined || values['admin-port'] !== undefined) throw new CommandError('--port and --admin-port are for the demo')
+  if (values.config === undefined || values.config === '')
+    throw new CommandError(positionals.length === 0 && argv.length === 0 ? 'what shall it do?' : '-c FILE is missing')
+  return { name, file: values.config }
+}
+
+interface Words {
+  readonly values: {
+    readonly config?: string
+    readonly port?: string
+    readonly 'admin-port'?: string
+    readonly help?: boolean
+    readonly version?: boolean
+  }
+  readonly positionals: readonly string[]
+}
+
+function parseWords(argv: readonly string[]): Words {
+  try {
+    return parseArgs({
+      args: [...argv],
+      allowPositionals: true,
+      options: {
+        config: { type: 'string', short: 'c' },
+        port: { type: 'string' },
+        'admin-port': { type: 'string' },
+        help: { type: 'boolean', short: 'h' },
+        version: { type: 'boolean', short: 'v' },
+      },
+    })
+  } catch (error) {
+    // Node's message goes on with advice about positional arguments that does not apply here.
+    throw new CommandError(((error as Error).message.split('. ')[0] as string).replace(/^U/, 'u'))
+  }
+}
+
+function port(word: string | undefined, fallback: number, option: string): number {
+  if (word === undefined) return fallback
+  const number = Number(word)
+  if (!/^\d+$/.test(word) || number > 65_535) throw new CommandError(`${option} wants a port from 0 to 65535, not ${word}`)
+  return number
+}
+
+function advice(command: Command, error: ListenError): string {
+  return command.name === 'demo' && error.code === 'EADDRINUSE' ? '\nOther ports: heddle-gateway demo --port 8081 --admin-port 9991' : ''
+}
+
+async function follow(command: Command): Promise<number> {
+  switch (command.name) {
+    case 'help':
+      process.stdout.write(usage)
+      return 0
+    case 'version':
+      console.log(version())
+      return 0
+    case 'validate':
+      loadConfig(command.file)
+      console.log(`OK: ${command.file}`)
+      return 0
+    case 'demo': {
+      const demo = await startDemo({ ...command, print: (line) => console.log(line) })
+      return untilStopped({ close: () => demo.close({ deadline: 5_000 }), kill: () => demo.gateway.kill() }, 5_000, () => {})
+    }
+    case 'run':
+      return run(loadConfig(command.file))
+  }
+}
+
+async function run(config: Config): Promise<number> {
+  const gateway = await startGateway(config)
+  for (const { name, url } of gateway.addresses) console.error(`heddle-gateway: listener ${name} on ${url}`)
+  if (gateway.adminUrl !== undefined) console.error(`heddle-gateway: admin on ${gateway.adminUrl}`)
+  if (config.workers > 1) console.error(`heddle-gateway: ${config.workers} workers: ${gateway.pids.join(', ')}`)
+  return untilStopped(gateway, config.drainTimeout, () => gateway.refresh())
+}
+
+/** Resolves with 0 after the graceful stop a first signal starts, with 1 at a second signal. */
+function untilStopped(work: Stoppable, drainTimeout: number, refresh: () => void): Promise<number> {
+  return new Promise((resolve) => {
+    let stopping = false
+    const onSignal = (): void => {
+      if (stopping) {
+        work.kill()
+        resolve(1)
+        return
+      }
+      stopping = true
+      console.error(`heddle-gateway: draining, at most ${drainTimeout / 1_000} s; a second signal ends at once`)
+      void work.close().then(() => resolve(0))
+    }
+    process.on('SIGTERM', onSignal)
+    process.on('SIGINT', onSignal)
+    process.on('SIGHUP', refresh)
+  })
+}
+
+function version(): string {
+  // Both src/ and dist/ lie beside it.
+  const description = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as { version: string }
+  return description.version
+}

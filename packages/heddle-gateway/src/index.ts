@@ -1,0 +1,35 @@
+/**
+ * A reverse proxy on heddle, as a library: load or make a configuration, start it, look at it, stop
+ * it. The program is `heddle-gateway`.
+ */
+export { loadConfig, parseConfig, ConfigError, formatProblem, type ConfigProblem, type ParseOptions } from './config/index.ts'
+export type {
+  AccessLogConfig,
+  AdminConfig,
+  ClusterConfig,
+  ClusterTlsConfig,
+  Config,
+  EjectionConfig,
+  EndpointConfig,
+  ListenerConfig,
+  ListenerLimits,
+  MatchConfig,
+  RetryConfig,
+  RouteConfig,
+  TlsConfig,
+} from './config/index.ts'
+export { startGateway, type Gateway, type GatewayOptions } from './gateway.ts'
+export { ListenError } from './listen-error.ts'
+export type { ListeningAddress } from './service.ts'
+export type { Readiness } from './admin/index.ts'
+export type {
+  AccessLogStats,
+  ClusterSummary,
+  DurationSummary,
+  ListenerSnapshot,
+  ProcessSnapshot,
+  RequestSummary,
+  Snapshot,
+  Summary,
+} from './metrics/index.ts'
+export type { ProxyObserver, RequestRecord } from './record.ts'
