@@ -74,10 +74,10 @@ export interface Listener {
   stop(): Promise<void>
   /** Drops every connection that stands or shakes hands. */
   destroyConnections(): void
-  /** The process stays alive while it listens: the default. */
-  ref(): void
+  /** The process stays alive while it listens: the default. Absent where there is no process to hold. */
+  ref?(): void
   /** The process may end though it listens. */
-  unref(): void
+  unref?(): void
 }
 
 /** Starts to listen. Rejects with the system's error (EADDRINUSE, EACCES…), or UsageError for a TLS identity that cannot be used. */

@@ -81,13 +81,13 @@ export class Server implements AsyncDisposable {
 
   /** Lets the process live as long as it listens (the default). */
   ref(): this {
-    this.#listener.ref()
+    this.#listener.ref?.()
     return this
   }
 
   /** Lets the process end though it listens. Connections that stand keep it alive. */
   unref(): this {
-    this.#listener.unref()
+    this.#listener.unref?.()
     return this
   }
 
