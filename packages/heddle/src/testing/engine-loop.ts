@@ -43,7 +43,7 @@ export class EngineLoop {
   readonly #out: Outbox
   #inputLength: number
   /** FIN or an error waits behind the input. */
-  #inputEnd: 'no' | 'end' | HeddleError
+  #inputEnd: 'no' | 'end' | 'seen' | HeddleError
   #running: boolean
   #feedPlanned: boolean
   #flushPlanned: boolean
@@ -95,17 +95,14 @@ export class EngineLoop {
     this.#feedSoon()
   }
 
-  /** The transport fails: at once, whatever input still waits. */
+  /**
+   * The peer resets the connection. As with a socket, input that waits can still be read, and an
+   * engine that does not want input finds out when it sends.
+   */
   receiveError(error: HeddleError): void {
     if (this.gone) return
     this.#inputEnd = error
-    this.#inputLength = 0
-    this.#input.length = 0
-    this.#world.after(0, () => {
-      if (this.gone) return
-      this.#leave()
-      this.#enter(() => this.engine.receiveError(error, this.#world.now()))
-    })
+    this.#feedSoon()
   }
 
   /** Lets the engine send in a later step; the sink calls it when it is no longer blocked. */
@@ -114,7 +111,7 @@ export class EngineLoop {
     this.#flushPlanned = true
     this.#world.soon(() => {
       this.#flushPlanned = false
-      this.#enter(undefined)
+      if (!this.gone) this.#enter(undefined)
     })
   }
 
@@ -137,11 +134,9 @@ export class EngineLoop {
       buffer.fill(0xdb)
       this.onTaken()
     } else if (this.#inputEnd === 'end') {
-      this.#inputEnd = 'no'
+      this.#inputEnd = 'seen'
       this.#enter(() => this.engine.receiveEnd(this.#world.now()))
-      return
-    }
-    if (this.#inputLength > 0 || this.#inputEnd === 'end') this.#feedSoon()
+    } else if (typeof this.#inputEnd === 'object') this.#fail(this.#inputEnd)
   }
 
   #takeInput(): Buffer {
@@ -155,10 +150,10 @@ export class EngineLoop {
   }
 
   #expire(): void {
-    this.#enter(() => this.engine.expire(this.#world.now()))
+    if (!this.gone) this.#enter(() => this.engine.expire(this.#world.now()))
   }
 
-  /** One turn: mutate once, drain `transmit`, then look at `closing`, `wantsInput` and `deadline`. */
+  /** One turn; after `receiveError`, `close` and `reset` there is none. Mutate once, drain `transmit`, then look at `closing`, `wantsInput` and `deadline`. */
   #enter(mutate: (() => void) | undefined): void {
     if (this.#running) throw new Error('the loop was entered from inside the engine')
     this.#running = true
@@ -168,20 +163,22 @@ export class EngineLoop {
     } finally {
       this.#running = false
     }
-    this.#look()
+    if (typeof this.#inputEnd === 'object' && this.#out.length > 0) this.#fail(this.#inputEnd)
+    else this.#look()
   }
 
   #transmit(): void {
     const { engine, sink } = this
     const out = this.#out
+    out.length = 0
     for (let rounds = 0; ; rounds++) {
-      // A sink that is gone still lets the engine tell its handlers of the end.
-      if (!this.gone && sink.blocked) return
+      if (sink.blocked && engine.closing !== 'reset') return
       out.length = 0
       out.limit = this.#options.room === 'random' ? this.#world.random.integer(1, 65_536) : this.#options.room
       const waits = engine.transmit(out, this.#world.now())
+      if (out.length > 0 && typeof this.#inputEnd === 'object') return
       if (out.length > 0 && this.#sent === 'open') sink.onBytes(Buffer.from(out.buffer.subarray(0, out.length)))
-      else if (out.length > 0 && this.#sent === 'end') this.faults.push('bytes sent after FIN')
+      else if (out.length > 0) this.faults.push('bytes sent after FIN')
       if (!waits) return
       if (out.length === 0 || rounds > 100_000) {
         this.faults.push('transmit reports more to send and sends nothing')
@@ -192,20 +189,24 @@ export class EngineLoop {
 
   #look(): void {
     const { engine } = this
-    if (!this.gone) {
-      if (engine.closing === 'reset') {
-        this.sink.onReset()
-        this.#leave()
-      } else if (engine.closing !== 'no' && !this.sink.blocked) {
-        if (this.#sent === 'open') this.sink.onEnd()
-        this.#sent = 'end'
-        if (engine.closing === 'close') this.#leave()
-      }
+    if (engine.closing === 'reset') {
+      this.sink.onReset()
+      this.#leave()
+    } else if (engine.closing !== 'no' && !this.sink.blocked) {
+      if (this.#sent === 'open') this.sink.onEnd()
+      this.#sent = 'end'
+      if (engine.closing === 'close') this.#leave()
     }
     if (Number.isNaN(engine.deadline)) this.faults.push('the deadline is not a number')
     this.#world.set(this.#alarm, this.gone ? Infinity : engine.deadline)
     if (this.waiting > this.mostWaiting) this.mostWaiting = this.waiting
-    if (this.#inputLength > 0 || this.#inputEnd === 'end') this.#feedSoon()
+    if (this.#inputLength > 0 || this.#inputEnd === 'end' || typeof this.#inputEnd === 'object') this.#feedSoon()
+  }
+
+  #fail(error: HeddleError): void {
+    this.#leave()
+    this.engine.receiveError(error, this.#world.now())
+    this.#world.clear(this.#alarm)
   }
 
   #leave(): void {

@@ -198,7 +198,7 @@ export class RecordingConnection implements ConnectionHandler {
   onExchange(exchange: Exchange): ExchangeHandler {
     this.#note('exchange')
     const recording = this.#options.onExchange?.(exchange) ?? new Recording()
-    recording.exchange = exchange
+    recording.exchange ??= exchange
     this.exchanges.push(recording)
     return recording
   }

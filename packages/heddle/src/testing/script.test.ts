@@ -23,7 +23,6 @@ class EchoEngine implements ConnectionEngine {
   #partial = ''
   #queue = ''
   #closed = false
-  #error: HeddleError | undefined
 
   constructor(handler: ConnectionHandler) {
     this.handler = handler
@@ -53,8 +52,7 @@ class EchoEngine implements ConnectionEngine {
   }
 
   receiveError(error: HeddleError): void {
-    this.#error = error
-    this.closing = 'close'
+    this.handler.onClose(error)
   }
 
   transmit(out: OutboxLike): boolean {
@@ -63,7 +61,7 @@ class EchoEngine implements ConnectionEngine {
     this.#queue = this.#queue.slice(part.length)
     if (this.closing !== 'no' && !this.#closed && this.#queue === '') {
       this.#closed = true
-      this.handler.onClose(this.#error)
+      this.handler.onClose(undefined)
     }
     return this.#queue !== ''
   }

@@ -127,6 +127,11 @@ export class World implements Clock {
     return steps
   }
 
+  /** One step, alarms left alone; false if the world is quiet. For tests that act between any two steps. */
+  step(): boolean {
+    return this.#step(undefined)
+  }
+
   /** Runs `delay` ms of this world's time, alarms included. */
   advance(delay: number): number {
     return this.run({ until: this.#now + delay })

@@ -1,0 +1,479 @@
+import assert from 'node:assert/strict'
+import type {
+  CancelReason,
+  ConnectionInfo,
+  Exchange,
+  ExchangeHandler,
+  Fields,
+  Head,
+  HeddleError,
+  HttpConnection,
+  Priority,
+} from '../../http/index.ts'
+import { requestHead, responseHead } from '../../http/index.ts'
+import type { LinkOptions } from '../link.ts'
+import { enginePair, pair, type ConnectionEngine, type EngineFactory } from '../pair.ts'
+import { Recording, RecordingConnection } from '../recording.ts'
+import type { World } from '../world.ts'
+
+/** Limits the cases set; names and meaning as in `Http1Limits`, ms and bytes. */
+export interface ConformanceLimits {
+  readonly headTimeout?: number
+  readonly bodyTimeout?: number
+  readonly sendTimeout?: number
+  readonly idleTimeout?: number
+  readonly responseTimeout?: number
+  readonly continueTimeout?: number
+}
+
+/** What a case asks of the connection it runs on. */
+export interface ConnectOptions {
+  readonly clientHandler: RecordingConnection
+  readonly serverHandler: RecordingConnection
+  readonly clientLimits: ConformanceLimits
+  readonly serverLimits: ConformanceLimits
+  /** Undefined: the protocol chooses by the world's seed. */
+  readonly link: LinkOptions | undefined
+}
+
+/** A client and a server of one protocol that are connected. */
+export interface ConformancePair {
+  readonly client: HttpConnection
+  readonly server: HttpConnection
+  lose(loss: 'reset' | 'silence'): void
+  readonly faults: readonly string[]
+}
+
+/** A protocol as the suite sees it. Its server opens tunnels of the protocol `conformance`. */
+export interface ConformanceProtocol {
+  readonly protocol: 'h1' | 'h2' | 'h3'
+  /** The most content a receiver gets without consuming any, bytes. */
+  readonly receiveWindow: number
+  connect(world: World, options: ConnectOptions): ConformancePair
+}
+
+/** A protocol over a byte stream, run by the production driver over links of every kind, and in memory. */
+export function streamProtocol(
+  protocol: 'h1' | 'h2',
+  receiveWindow: number,
+  client: (limits: ConformanceLimits) => EngineFactory<ConnectionEngine>,
+  server: (limits: ConformanceLimits) => EngineFactory<ConnectionEngine>,
+): ConformanceProtocol {
+  return {
+    protocol,
+    receiveWindow,
+    connect(world, options) {
+      const { clientHandler, serverHandler, clientLimits, serverLimits, link } = options
+      const { random } = world
+      const engines = { client: client(clientLimits), server: server(serverLimits), clientHandler, serverHandler }
+      if (link === undefined && random.chance(0.4)) return enginePair(world, { ...engines, splits: 'random', room: 'random' })
+      const chosen: LinkOptions = {
+        delay: random.pick([0, 1, 20]),
+        jitter: random.pick([0, 3]),
+        splits: random.pick(['none', 'random']),
+        capacity: random.pick([20_000, 262_144]),
+        writes: random.pick(['sync', 'late']),
+      }
+      return pair(world, { ...engines, link: { ...chosen, ...link } })
+    },
+  }
+}
+
+export interface CaseOptions {
+  readonly clientLimits?: ConformanceLimits
+  readonly serverLimits?: ConformanceLimits
+  readonly link?: LinkOptions
+}
+
+/** One thing every protocol must do. `run` sets the stage in motion; afterwards the stage checks that nothing is left. */
+export interface ConformanceCase {
+  readonly name: string
+  readonly options: CaseOptions
+  readonly run: (stage: Stage) => void
+}
+
+export function conformanceCase(name: string, run: (stage: Stage) => void, options: CaseOptions = {}): ConformanceCase {
+  return { name, options, run }
+}
+
+/** What one side sends as content, and how. */
+export interface SendPlan {
+  readonly content: Uint8Array
+  /** Bytes of each call. Default: chosen by the seed. */
+  readonly piece?: number
+  /** By `sendOwned`. Default: chosen by the seed. */
+  readonly owned?: boolean
+  /** How the message ends: with the last bytes, with a call of its own, with trailers, or not at all. Default: by the seed, `last` or `apart`. */
+  readonly finish?: 'last' | 'apart' | 'open' | Fields
+}
+
+/**
+ * One side of one exchange: records what it is told and checks, besides the recording's own rules,
+ * that no handler is called from inside an exchange's method, and nothing but `onClose` after `cancel`.
+ */
+export class Side extends Recording {
+  readonly stage: Stage
+  readonly role: 'client' | 'server'
+  /** The exchange, watched. Set as soon as the side exists. */
+  declare exchange: WatchedExchange
+  cancelled: boolean
+  discarded: boolean
+  /** Content given to `sendData` and `sendOwned`. */
+  readonly given: Uint8Array[]
+  givenLength: number
+  /** Told false, and not yet `onSent(…, true)`. */
+  blocked: boolean
+  /** How often it was told false. */
+  blocks: number
+  #plan: (SendPlan & { at: number }) | undefined
+
+  constructor(stage: Stage, role: 'client' | 'server') {
+    super()
+    this.stage = stage
+    this.role = role
+    this.cancelled = false
+    this.discarded = false
+    this.given = []
+    this.givenLength = 0
+    this.blocked = false
+    this.blocks = 0
+    this.#plan = undefined
+  }
+
+  /** Sends content as the engine takes it: stops when told false, goes on at `onSent(…, true)`. */
+  send(plan: SendPlan): void {
+    const { random } = this.stage.world
+    this.#plan = {
+      piece: plan.piece ?? Math.max(1, random.length(100_000)),
+      owned: plan.owned ?? random.chance(0.5),
+      finish: plan.finish ?? random.pick(['last', 'apart'] as const),
+      content: plan.content,
+      at: 0,
+    }
+    this.#pump()
+  }
+
+  /** The plan of `send` was carried out, the end included. */
+  get sentAll(): boolean {
+    return this.#plan === undefined
+  }
+
+  #pump(): void {
+    const plan = this.#plan
+    if (plan === undefined) return
+    const { content, finish } = plan
+    while (plan.at < content.length) {
+      if (this.blocked || this.cancelled || this.closed) return
+      const start = plan.at
+      plan.at = Math.min(content.length, start + (plan.piece as number))
+      const end = plan.at === content.length && finish === 'last'
+      if (end) this.#plan = undefined
+      if (plan.owned === true) this.exchange.sendOwned(content.slice(start, plan.at), end)
+      else this.#sendLent(content.subarray(start, plan.at), end)
+      if (end) return
+    }
+    this.#plan = undefined
+    if (this.cancelled || this.closed) return
+    if (typeof finish === 'object') this.exchange.sendTrailers(finish)
+    else if (finish !== 'open') this.exchange.sendData(content, 0, 0, true)
+  }
+
+  /** By `sendData`, from the midst of a buffer that is overwritten at once: the engine must have copied. */
+  #sendLent(piece: Uint8Array, end: boolean): void {
+    const buffer = Buffer.alloc(piece.length + 5, 0x58)
+    buffer.set(piece, 2)
+    this.exchange.sendData(buffer, 2, 2 + piece.length, end)
+    buffer.fill(0xdb)
+  }
+
+  override onHead(head: Head, end: boolean): void {
+    this.#enter()
+    super.onHead(head, end)
+  }
+
+  override onData(buffer: Uint8Array, start: number, limit: number, end: boolean): void {
+    this.#enter()
+    if (this.discarded) this.faults.push('data after discard')
+    super.onData(buffer, start, limit, end)
+  }
+
+  override onTrailers(fields: Fields): void {
+    this.#enter()
+    if (this.discarded) this.faults.push('trailers after discard')
+    super.onTrailers(fields)
+  }
+
+  override onSent(byteCount: number, writable: boolean): void {
+    this.#enter()
+    if (this.sent + byteCount > this.givenLength) this.faults.push('onSent counts more than was given')
+    super.onSent(byteCount, writable)
+    if (!writable) return
+    this.blocked = false
+    this.#pump()
+  }
+
+  override onPriority(priority: Priority): void {
+    this.#enter()
+    super.onPriority(priority)
+  }
+
+  override onClose(error: HeddleError | undefined): void {
+    if (this.stage.depth > 0) this.faults.push('onClose from inside an exchange method')
+    super.onClose(error)
+  }
+
+  #enter(): void {
+    if (this.stage.depth > 0) this.faults.push('a handler was called from inside an exchange method')
+    if (this.cancelled) this.faults.push('a call after cancel')
+  }
+}
+
+/** An exchange that tells the stage when one of its methods is running. */
+export class WatchedExchange implements Exchange {
+  readonly #inner: Exchange
+  readonly #side: Side
+
+  constructor(inner: Exchange, side: Side) {
+    this.#inner = inner
+    this.#side = side
+  }
+
+  get protocol(): 'h1' | 'h2' | 'h3' {
+    return this.#inner.protocol
+  }
+  get connection(): ConnectionInfo {
+    return this.#inner.connection
+  }
+  get handler(): ExchangeHandler {
+    return this.#inner.handler
+  }
+  set handler(handler: ExchangeHandler) {
+    this.#inner.handler = handler
+  }
+
+  sendHead(head: Head, end: boolean): void {
+    this.#watch(() => this.#inner.sendHead(head, end))
+  }
+
+  sendData(buffer: Uint8Array, start: number, limit: number, end: boolean): boolean {
+    return this.#took(buffer.subarray(start, limit), () => this.#inner.sendData(buffer, start, limit, end))
+  }
+
+  sendOwned(chunk: Uint8Array, end: boolean): boolean {
+    return this.#took(chunk, () => this.#inner.sendOwned(chunk, end))
+  }
+
+  sendTrailers(fields: Fields): void {
+    this.#watch(() => this.#inner.sendTrailers(fields))
+  }
+
+  consume(byteCount: number): void {
+    this.#watch(() => this.#inner.consume(byteCount))
+  }
+
+  discard(): void {
+    this.#side.discarded = true
+    this.#watch(() => this.#inner.discard())
+  }
+
+  setPriority(priority: Priority): void {
+    this.#watch(() => this.#inner.setPriority(priority))
+  }
+
+  cancel(reason: CancelReason): void {
+    this.#side.cancelled = true
+    this.#watch(() => this.#inner.cancel(reason))
+  }
+
+  #took(bytes: Uint8Array, send: () => boolean): boolean {
+    const side = this.#side
+    // Counted before the call: an engine may tell of it inside the call, which is a fault of its own.
+    side.given.push(Uint8Array.from(bytes))
+    side.givenLength += bytes.length
+    let writable = false
+    try {
+      writable = this.#watch(send)
+    } catch (error) {
+      side.given.pop()
+      side.givenLength -= bytes.length
+      throw error
+    }
+    if (!writable) {
+      side.blocked = true
+      side.blocks++
+    }
+    return writable
+  }
+
+  #watch<T>(call: () => T): T {
+    this.#side.stage.depth++
+    try {
+      return call()
+    } finally {
+      this.#side.stage.depth--
+    }
+  }
+}
+
+/** A connected client and server in a world, and everything that was recorded of them. */
+export class Stage {
+  readonly world: World
+  readonly protocol: ConformanceProtocol
+  readonly clientConnection: RecordingConnection
+  readonly serverConnection: RecordingConnection
+  readonly pair: ConformancePair
+  readonly sides: Side[]
+  /** What the server does with a new exchange, before its head arrives. Default: answers 200 without content, at the request's end. */
+  serve: (side: Side) => void
+  /** Exchange methods that are running now. */
+  depth: number
+
+  constructor(world: World, protocol: ConformanceProtocol, options: CaseOptions) {
+    this.world = world
+    this.protocol = protocol
+    this.sides = []
+    this.depth = 0
+    this.serve = (side) => whenReceived(side, () => side.exchange.sendHead(responseHead(200), true))
+    this.clientConnection = new RecordingConnection()
+    this.serverConnection = new RecordingConnection({
+      onExchange: (exchange) => {
+        const side = this.#side('server', exchange)
+        this.serve(side)
+        return side
+      },
+    })
+    this.pair = protocol.connect(world, {
+      clientHandler: this.clientConnection,
+      serverHandler: this.serverConnection,
+      clientLimits: options.clientLimits ?? {},
+      serverLimits: options.serverLimits ?? {},
+      link: options.link,
+    })
+    world.run()
+  }
+
+  /** Opens an exchange; its head is yet to be sent. Undefined if the connection has no slot. */
+  maybeOpen(): Side | undefined {
+    const side = new Side(this, 'client')
+    const exchange = this.pair.client.open(side)
+    if (exchange === undefined) return undefined
+    side.exchange = new WatchedExchange(exchange, side)
+    this.sides.push(side)
+    return side
+  }
+
+  open(): Side {
+    const side = this.maybeOpen()
+    assert.ok(side !== undefined, 'the connection has a free slot')
+    return side
+  }
+
+  /** Opens an exchange and sends its head. */
+  request(head: Head, end: boolean): Side {
+    const side = this.open()
+    side.exchange.sendHead(head, end)
+    return side
+  }
+
+  /** The server's side of the newest exchange that arrived. */
+  get served(): Side {
+    const side = this.sides.findLast(({ role }) => role === 'server')
+    assert.ok(side !== undefined, 'the request arrived')
+    return side
+  }
+
+  /** Runs until the world is quiet. */
+  run(): void {
+    this.world.run()
+  }
+
+  /** Sees every exchange over and the connection closed, with nothing left behind. */
+  finish(): void {
+    const { client, server } = this.pair
+    this.run()
+    this.checkOver()
+    client.shutdown()
+    server.shutdown()
+    this.run()
+    this.world.advance(600_000)
+    assert.deepEqual(this.faults, [])
+    assert.equal(this.clientConnection.closed, true, 'the client is told that the connection closed')
+    assert.equal(this.serverConnection.closed, true, 'the server is told that the connection closed')
+    assert.equal(client.open(new Side(this, 'client')), undefined, 'a closed connection opens nothing')
+    assert.equal(this.world.armed, 0, 'no alarm is left')
+  }
+
+  /** Every exchange had its one onClose, and no connection holds one any more. */
+  checkOver(): void {
+    const { client, server } = this.pair
+    assert.deepEqual(this.faults, [])
+    for (const side of this.sides) assert.equal(side.closed, true, `the ${side.role}'s exchange is over: ${side.lines.join(' | ')}`)
+    assert.equal(client.openExchanges, 0, 'the client holds no exchange')
+    assert.equal(server.openExchanges, 0, 'the server holds no exchange')
+  }
+
+  get faults(): string[] {
+    const { clientConnection, serverConnection, pair } = this
+    const faults = [...pair.faults, ...clientConnection.faults, ...serverConnection.faults]
+    for (const side of this.sides) faults.push(...side.faults.map((fault) => `${side.role}: ${fault}`))
+    return faults
+  }
+
+  #side(role: 'client' | 'server', exchange: Exchange): Side {
+    const side = new Side(this, role)
+    side.exchange = new WatchedExchange(exchange, side)
+    this.sides.push(side)
+    return side
+  }
+}
+
+/** A request without content that every server answers. */
+export function get(path = '/', fields: Fields = []): Head {
+  return requestHead('GET', 'http', 'origin.test', path, fields)
+}
+
+/** A request with content, of `length` bytes if it is given. */
+export function post(length?: number, fields: Fields = []): Head {
+  return requestHead(
+    'POST',
+    'http',
+    'origin.test',
+    '/upload',
+    length === undefined ? fields : [...fields, 'content-length', String(length)],
+  )
+}
+
+/** Calls `then` once the whole message was received; other hooks of the side stay. */
+export function whenReceived(side: Side, then: () => void): void {
+  const { on } = side
+  side.on = {
+    ...on,
+    onHead(head, end) {
+      on.onHead?.(head, end)
+      if (end) then()
+    },
+    onData(buffer, start, limit, end) {
+      on.onData?.(buffer, start, limit, end)
+      if (end) then()
+    },
+    onTrailers(fields) {
+      on.onTrailers?.(fields)
+      then()
+    },
+  }
+}
+
+/** Asserts that `side` received `content`, whole and well ended. */
+export function assertReceived(side: Side, content: Uint8Array): void {
+  assert.ok(side.ended, `the ${side.role} received the end`)
+  assert.equal(side.received, content.length, `the ${side.role} received all bytes`)
+  assert.ok(side.content.equals(content), `the ${side.role} received the right bytes`)
+}
+
+/** Asserts that the exchange ended well on `side`. */
+export function assertWell(...sides: Side[]): void {
+  for (const side of sides) {
+    assert.ok(side.closed, `the ${side.role}'s exchange is over: ${side.lines.join(' | ')}`)
+    assert.equal(side.error, undefined, `the ${side.role}'s exchange ended well: ${side.error?.message}`)
+  }
+}
