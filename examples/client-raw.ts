@@ -1,0 +1,33 @@
+// The raw face that gateway and load build on: no promise, no stream, no copy. `node client-raw.ts URL`.
+import { Client } from 'heddle'
+import type { ClientExchangeHandler } from 'heddle/client'
+import { requestHead, type Exchange, type Fields, type Head, type HeddleError } from 'heddle/http'
+
+const client = new Client()
+const url = new URL(process.argv[2] as string)
+const origin = client.origin(url)
+
+class Printer implements ClientExchangeHandler {
+  exchange: Exchange | undefined
+  byteCount = 0
+  onOpen(exchange: Exchange): void {
+    this.exchange = exchange
+    exchange.sendHead(requestHead('GET', origin.scheme, origin.authority, url.pathname, ['accept', '*/*']), true)
+  }
+  onHead(head: Head): void {
+    console.log(head.status)
+  }
+  onData(_buffer: Uint8Array, start: number, limit: number): void {
+    this.byteCount += limit - start
+    this.exchange?.consume(limit - start)
+  }
+  onTrailers(_fields: Fields): void {}
+  onSent(): void {}
+  onPriority(): void {}
+  onClose(error: HeddleError | undefined): void {
+    console.log(error === undefined ? `${this.byteCount} bytes` : error.code)
+    void client.close()
+  }
+}
+
+client.exchange(origin, new Printer())

@@ -1,0 +1,9 @@
+// Looks at statuses only: `node client-status.ts URL`. `using` frees the connection, though the body is never read.
+import { Client } from 'heddle'
+
+await using client = new Client()
+for (let i = 0; i < 3; i++) {
+  using response = await client.fetch(process.argv[2] as string)
+  console.log(response.status)
+}
+console.log('connections made:', client.stats().dialled)

@@ -1,0 +1,11 @@
+// Reads a long answer piece by piece, and stops when it has seen enough: `node client-stream.ts URL`.
+import { fetch } from 'heddle'
+
+const response = await fetch(process.argv[2] as string)
+const decoder = new TextDecoder()
+let text = ''
+for await (const chunk of response.body ?? []) {
+  text += decoder.decode(chunk, { stream: true })
+  if (text.includes('\n')) break
+}
+console.log('first line:', text.slice(0, text.indexOf('\n')))
