@@ -1,0 +1,169 @@
+import { deepEqual, equal, notEqual } from 'node:assert/strict'
+import { worldTest, type ScriptedPeer, type World } from 'heddle/testing'
+import { message, ok, wantHead } from './messages.ts'
+import { Rig, routeConfig, websocketAccept, type RigOptions, type Upstream } from './rig.ts'
+
+const few = { seeds: 5 }
+const key = 'dGhlIHNhbXBsZSBub25jZQ=='
+const upgrade = message([
+  'GET /chat HTTP/1.1',
+  'Host: example.org',
+  'Connection: Upgrade',
+  'Upgrade: websocket',
+  `Sec-WebSocket-Key: ${key}`,
+  'Sec-WebSocket-Version: 13',
+  'Sec-WebSocket-Protocol: chat',
+])
+
+interface Tunnel {
+  readonly rig: Rig
+  readonly client: ScriptedPeer
+  readonly upstream: ScriptedPeer
+  readonly host: Upstream
+}
+
+async function open(world: World, options: RigOptions = {}): Promise<Tunnel> {
+  const rig = await Rig.make(world, options)
+  const host = rig.upstream()
+  const client = rig.client().send(upgrade)
+  world.run()
+  const upstream = host.peer()
+  const request = wantHead(upstream, 'the upgrade')
+  equal(request.line, 'GET /chat HTTP/1.1')
+  equal(request.field('upgrade'), 'websocket')
+  equal(request.field('sec-websocket-protocol'), 'chat')
+  const accept = websocketAccept(request.field('sec-websocket-key') ?? '')
+  upstream.send(
+    message([
+      'HTTP/1.1 101 Switching Protocols',
+      'Connection: Upgrade',
+      'Upgrade: websocket',
+      `Sec-WebSocket-Accept: ${accept}`,
+      'Sec-WebSocket-Protocol: chat',
+    ]),
+  )
+  const response = wantHead(client, 'the tunnel opens')
+  equal(response.line, 'HTTP/1.1 101 Switching Protocols')
+  equal(response.field('upgrade'), 'websocket')
+  equal(response.field('sec-websocket-accept'), websocketAccept(key))
+  equal(response.field('sec-websocket-protocol'), 'chat')
+  equal(rig.proxy.tunnels, 1)
+  return { rig, client, upstream, host }
+}
+
+worldTest('an upgrade becomes a tunnel; bytes go both ways as they are', few, async (world) => {
+  const { rig, client, upstream } = await open(world)
+  client.send('HTTP? \r\n\r\n0\r\n\r\n')
+  upstream.want('to the upstream', 'HTTP? \r\n\r\n0\r\n\r\n')
+  upstream.send('back')
+  client.want('to the client', 'back')
+  client.end()
+  world.advance(10)
+  equal(upstream.closedBy, 'end')
+  upstream.send('after your end')
+  client.want('half-closed', 'after your end')
+  upstream.end()
+  world.advance(10)
+  equal(client.closedBy, 'end')
+  const record = rig.record()
+  deepEqual([record.tunnel, record.status, record.method, record.reason], [true, 101, 'GET', ''])
+  deepEqual([record.requestSize, record.responseSize], [16, 18])
+  deepEqual(rig.leftovers(), [])
+})
+
+worldTest('what the client says before the tunnel is open waits, and is lost if it does not open', few, async (world) => {
+  const rig = await Rig.make(world)
+  const host = rig.upstream()
+  const client = rig.client().send(`${upgrade}GET /smuggled HTTP/1.1\r\nHost: a\r\n\r\n`)
+  world.run()
+  const upstream = host.peer()
+  wantHead(upstream, 'the upgrade')
+  upstream.wantIdle('nothing before the 101')
+  upstream.send(message(['HTTP/1.1 403 Forbidden', 'Content-Length: 0']))
+  equal(wantHead(client, 'refused').line, 'HTTP/1.1 403 Forbidden')
+  world.advance(10_000)
+  equal(upstream.received.length, 0)
+  equal(rig.proxy.tunnels, 0)
+  deepEqual(rig.leftovers(), [])
+})
+
+worldTest('an upstream that does not upgrade answers as to a GET', few, async (world) => {
+  const rig = await Rig.make(world)
+  const host = rig.upstream()
+  const client = rig.client().send(upgrade)
+  world.run()
+  wantHead(host.peer(), 'the upgrade')
+  host.peer().send(message(['HTTP/1.1 426 Upgrade Required', 'Content-Length: 3', 'Sec-WebSocket-Version: 13'], 'no!'))
+  const response = wantHead(client, 'the answer')
+  equal(response.line, 'HTTP/1.1 426 Upgrade Required')
+  client.want('its content', 'no!')
+  equal(rig.record().tunnel, false)
+  deepEqual(rig.leftovers(), [])
+})
+
+worldTest('a 200 to an upgrade is no tunnel', few, async (world) => {
+  const rig = await Rig.make(world)
+  const host = rig.upstream()
+  const client = rig.client().send(upgrade)
+  world.run()
+  wantHead(host.peer(), 'the upgrade')
+  host.peer().send(ok('a page'))
+  const response = wantHead(client, 'an answer')
+  notEqual(response.line, 'HTTP/1.1 101 Switching Protocols')
+  equal(rig.proxy.tunnels, 0)
+  world.advance(10_000)
+  deepEqual(rig.leftovers(), [])
+})
+
+worldTest('a protocol the listener does not name is not upgraded', few, async (world) => {
+  const rig = await Rig.make(world)
+  const host = rig.upstream()
+  const client = rig.client()
+  client.send(
+    message([
+      'GET / HTTP/1.1',
+      'Host: a',
+      'Connection: Upgrade, HTTP2-Settings',
+      'Upgrade: h2c',
+      'HTTP2-Settings: AAMAAABkAAQCAAAAAAIAAAAA',
+    ]),
+  )
+  world.run()
+  const request = wantHead(host.peer(), 'an ordinary request')
+  for (const name of ['upgrade', 'http2-settings']) equal(request.field(name), undefined, name)
+  host.peer().send(ok())
+  equal(wantHead(client, 'an ordinary response').line, 'HTTP/1.1 200 OK')
+})
+
+worldTest('a tunnel whose one end is lost is cut at the other', few, async (world) => {
+  for (const lost of ['client', 'upstream'] as const) {
+    const tunnel = await open(world, { listener: { host: `gateway`, port: 80 } })
+    tunnel[lost].reset()
+    world.advance(100)
+    notEqual(tunnel[lost === 'client' ? 'upstream' : 'client'].closedBy, 'no')
+    notEqual(tunnel.rig.record().reason, '')
+    deepEqual(tunnel.rig.leftovers(), [])
+    const closing = tunnel.rig.server.close()
+    world.advance(1)
+    tunnel.host.stop()
+    await world.complete(closing)
+  }
+})
+
+worldTest('a tunnel is cut when no byte moved for tunnelIdleTimeout, and only then', few, async (world) => {
+  const { rig, client, upstream } = await open(world, { tunnelIdleTimeout: 10_000, routes: [routeConfig({ timeout: 1_000 })] })
+  for (let i = 0; i < 5; i++) {
+    world.advance(9_000)
+    if (i % 2 === 0) client.send('x')
+    else upstream.send('x')
+    world.advance(10)
+  }
+  equal(client.closedBy, 'no')
+  world.advance(9_000)
+  equal(client.closedBy, 'no')
+  world.advance(1_100)
+  notEqual(client.closedBy, 'no')
+  notEqual(upstream.closedBy, 'no')
+  equal(rig.record().reason, 'tunnel_idle')
+  deepEqual(rig.leftovers(), [])
+})
