@@ -63,16 +63,19 @@ export abstract class Body {
   }
 
   async bytes(): Promise<Uint8Array<ArrayBuffer>> {
-    return bytesFrom(this.#take())
+    const bytes = bytesFrom(this.#take())
+    return bytes instanceof Promise ? await bytes : bytes
   }
 
   async text(): Promise<string> {
-    return textFrom(this.#take())
+    const text = textFrom(this.#take())
+    return typeof text === 'string' ? text : await text
   }
 
   /** Rejects with SyntaxError if the content is no JSON. */
   async json(): Promise<any> {
-    return JSON.parse(await textFrom(this.#take()))
+    const text = textFrom(this.#take())
+    return JSON.parse(typeof text === 'string' ? text : await text)
   }
 
   /** The content in a Blob whose type is that of the message. */
@@ -173,20 +176,25 @@ export function sourceReader(source: Source): BodySource {
   return source instanceof Uint8Array ? new BytesSource(source) : source
 }
 
-/** All bytes of `source`; the caller owns them. */
-async function bytesFrom(source: Source): Promise<Uint8Array<ArrayBuffer>> {
+/** All bytes of `source`; the caller owns them. No promise if they are there: most small messages have arrived whole. */
+function bytesFrom(source: Source): Uint8Array<ArrayBuffer> | Promise<Uint8Array<ArrayBuffer>> {
   if (source === null) return new Uint8Array(0)
   if (typeof source === 'string') return encoded(source)
   if (source instanceof Uint8Array) return new Uint8Array(source)
-  if (source instanceof Blob) return new Uint8Array(await source.arrayBuffer())
-  return (await collect(sourceReader(source))) as Uint8Array<ArrayBuffer>
+  if (source instanceof Blob) return source.arrayBuffer().then((buffer) => new Uint8Array(buffer))
+  const reader = sourceReader(source)
+  return (reader.take() ?? collect(reader)) as Uint8Array<ArrayBuffer> | Promise<Uint8Array<ArrayBuffer>>
 }
 
-/** Encoding §6 "UTF-8 decode": a byte order mark at the start is not part of the text. */
-async function textFrom(source: Source): Promise<string> {
-  if (source === null) return ''
+/** Encoding §6 "UTF-8 decode". */
+function textFrom(source: Source): string | Promise<string> {
   if (typeof source === 'string') return withoutMark(source.toWellFormed())
-  const bytes = source instanceof Uint8Array ? source : await bytesFrom(source)
+  const bytes = source instanceof Uint8Array ? source : bytesFrom(source)
+  return bytes instanceof Promise ? bytes.then(textOf) : textOf(bytes)
+}
+
+/** A byte order mark at the start is not part of the text. */
+function textOf(bytes: Uint8Array): string {
   return withoutMark(utf8Slice.call(bytes, 0, bytes.length))
 }
 
