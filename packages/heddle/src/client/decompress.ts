@@ -65,7 +65,8 @@ export function decoded(source: BodySource, fields: Fields): BodySource {
     .split(',')
     .map((name) => name.trim())
     .filter((name) => name !== '' && name !== 'identity')
-  if (names.length > maxCodings) throw new ProtocolError(`content-encoding lists ${names.length} codings, ${maxCodings} are undone at most`, 0)
+  if (names.length > maxCodings)
+    throw new ProtocolError(`content-encoding lists ${names.length} codings, ${maxCodings} are undone at most`, 0)
   const chain: Coding[] = []
   for (const name of names) {
     const coding = codings.get(name)
@@ -190,7 +191,10 @@ class Decoder implements BodySource {
     })
     stream.on('error', (cause) => {
       if (this.#state !== 'open') return
-      const error = new ProtocolError(`malformed ${this.#coding.name} content: ${cause.message}`, 0, 'PROTOCOL_ERROR', { cause, scope: 'stream' })
+      const error = new ProtocolError(`malformed ${this.#coding.name} content: ${cause.message}`, 0, 'PROTOCOL_ERROR', {
+        cause,
+        scope: 'stream',
+      })
       this.#source.cancel(error)
       this.#fail(error)
     })

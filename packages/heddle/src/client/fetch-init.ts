@@ -82,7 +82,8 @@ export function fetchSettings(init: FetchInit, redirect: string, signal: AbortSi
   const { timeout = Infinity, retries = 2, onInformational } = init
   if (!(typeof timeout === 'number' && timeout > 0)) throw new TypeError('fetch: timeout must be a positive number of milliseconds')
   if (!(Number.isInteger(retries) && retries >= 0)) throw new TypeError('fetch: retries must be a whole number, 0 or more')
-  if (onInformational !== undefined && typeof onInformational !== 'function') throw new TypeError('fetch: onInformational is not a function')
+  if (onInformational !== undefined && typeof onInformational !== 'function')
+    throw new TypeError('fetch: onInformational is not a function')
   if (init.integrity !== undefined && init.integrity !== '') throw new TypeError('fetch: integrity is not supported')
   return { redirect: mode, signal: own, timeout, decompress: init.decompress !== false, retries, onInformational }
 }

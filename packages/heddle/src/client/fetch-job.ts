@@ -1,10 +1,9 @@
-import { isBodiless, PeerError, reasonPhrase, TimeoutError, type Fields, type Head, type HeddleError } from '../http/index.ts'
+import { isBodiless, PeerError, reasonPhrase, TimeoutError, type Head, type HeddleError } from '../http/index.ts'
 import { headersFrom, responseFrom, type BodySource, type IncomingBody, type Response } from '../web/index.ts'
 import type { Client } from './client.ts'
-import { expectsContent, sentFields } from './fetch-fields.ts'
 import { FetchExchange } from './fetch-exchange.ts'
 import type { FetchSettings } from './fetch-init.ts'
-import type { FetchRequest } from './fetch-request.ts'
+import { FetchRequest } from './fetch-request.ts'
 import { fetchTarget } from './fetch-target.ts'
 import { isRedirect, maxRedirects, redirectFields, redirectLocation, redirectMethod } from './redirect.ts'
 import { responseContent } from './response-body.ts'
@@ -76,16 +75,6 @@ export class FetchJob {
   /** The signal was aborted. */
   handleEvent(): void {
     this.fail(this.settings.signal?.reason)
-  }
-
-  /** The fields of `request` as they go on the wire. */
-  fieldsOf(request: FetchRequest): Fields {
-    const { content, method } = request
-    return sentFields(request.fields, {
-      decompress: this.settings.decompress,
-      contentType: content?.type,
-      contentLength: content === undefined ? (expectsContent(method) ? 0 : undefined) : content.length,
-    })
   }
 
   informational(head: Head): void {
@@ -204,9 +193,15 @@ export class FetchJob {
     const dropped = method !== request.method
     const content = dropped ? undefined : request.content
     if (dropped) request.content?.discard(undefined)
-    else if (content !== undefined && !content.replayable) throw redirectFailed(`a redirect (${status}) of a request whose body is a stream`)
-    const fields = redirectFields(request.fields, dropped, originChanged)
-    return { target: fetchTarget(url.href), method, fields, content, host: originChanged ? undefined : request.host }
+    else if (content !== undefined && !content.replayable)
+      throw redirectFailed(`a redirect (${status}) of a request whose body is a stream`)
+    return new FetchRequest(
+      fetchTarget(url.href),
+      method,
+      redirectFields(request.own, dropped, originChanged),
+      content,
+      this.settings.decompress,
+    )
   }
 }
 
