@@ -19,12 +19,12 @@ export interface InformationalResponse {
 export interface FetchInit {
   /** Default GET. */
   readonly method?: string | undefined
-  readonly headers?: HeadersInit | globalThis.Headers | undefined
+  readonly headers?: HeadersInit | globalThis.RequestInit['headers'] | undefined
   /**
    * The content. Strings, bytes, Blob, FormData and URLSearchParams can be sent again (redirects,
    * retries); a ReadableStream or an async iterable (of bytes or strings) cannot, and needs `duplex: 'half'`.
    */
-  readonly body?: BodyInit | null | undefined
+  readonly body?: BodyInit | globalThis.RequestInit['body'] | null | undefined
   /** `half`: the program knows that a response may come before its stream has ended. */
   readonly duplex?: 'half' | undefined
   /** Default `follow`, at most 20 hops. `manual` resolves with the 3xx response itself. */

@@ -412,9 +412,10 @@ test('what fails on the way rejects with its code', async (t) => {
   await assert.rejects(client.fetch(url), UsageError)
 })
 
-test('the shared fetch, and a client for one call', async (t) => {
+test('the shared fetch is a drop-in; a client for one call', async (t) => {
   const { url } = await startServer(t, echo)
-  assert.equal((await fetch(url)).status, 200)
+  const dropIn: typeof globalThis.fetch = fetch
+  assert.equal((await dropIn(url)).status, 200)
   const client = startClient(t)
   assert.equal((await fetch(url, { client })).status, 200)
   assert.equal(client.stats().requests, 1)
