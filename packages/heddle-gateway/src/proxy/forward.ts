@@ -1,6 +1,5 @@
 import {
   CancelReason,
-  Head,
   isIdempotent,
   ProtocolError,
   responseHead,
@@ -8,19 +7,19 @@ import {
   type Exchange,
   type ExchangeHandler,
   type Fields,
+  type Head,
   type HeddleError,
   type Instant,
   type Priority,
 } from 'heddle/http'
 import { Alarm } from 'heddle/io'
-import type { RouteConfig } from '../config/types.ts'
 import type { RequestRecord } from '../record.ts'
-import type { Cluster, Endpoint } from '../upstream/index.ts'
+import type { Endpoint } from '../upstream/index.ts'
 import { Attempt } from './attempt.ts'
 import type { DeadlineQueue, Waiting } from './deadlines.ts'
+import { planRequest, Refusal, type Plan } from './plan.ts'
 import type { ListenerState, Proxy } from './proxy.ts'
 import { answerFor, upstreamReason, type Answer, type Reason } from './reason.ts'
-import { decrementMaxForwards, maxForwards, requestFields } from './request-fields.ts'
 
 /** Request content kept until the response begins, so that it can be sent again, bytes. */
 const replayLimit = 65_536
@@ -39,12 +38,6 @@ const replayLimit = 65_536
 const Phase = { Reading: 0, Trying: 1, Responding: 2, Tunnel: 3, Answered: 4, Closed: 5 } as const
 type Phase = (typeof Phase)[keyof typeof Phase]
 
-/** RFC 9110 §7.6.2: the answer of the hop at which an OPTIONS must stop; §9.3.7: it states its length. */
-const optionsAnswer: Answer = {
-  status: 200,
-  fields: ['allow', 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS', 'content-length', '0'],
-  content: new Uint8Array(0),
-}
 const nothing: Uint8Array[] = []
 
 /**
@@ -64,10 +57,7 @@ export class Forward implements ExchangeHandler, Waiting {
   phase: Phase
   record: RequestRecord | undefined
   startedAt: Instant
-  route: RouteConfig | undefined
-  cluster: Cluster | undefined
-  /** What is sent upstream. */
-  head: Head | undefined
+  plan: Plan | undefined
   /** It asks for a tunnel: Upgrade, or extended CONNECT. */
   isTunnelRequest: boolean
   attempt: Attempt | undefined
@@ -97,9 +87,7 @@ export class Forward implements ExchangeHandler, Waiting {
     this.phase = Phase.Reading
     this.record = undefined
     this.startedAt = 0
-    this.route = undefined
-    this.cluster = undefined
-    this.head = undefined
+    this.plan = undefined
     this.isTunnelRequest = false
     this.attempt = undefined
     this.tried = undefined
@@ -211,7 +199,7 @@ export class Forward implements ExchangeHandler, Waiting {
     const record = this.record as RequestRecord
     record.upstreamProtocol = upstream.protocol
     const bare = !this.isTunnelRequest && this.requestEnded && held.length === 0 && trailers === undefined
-    upstream.sendHead(this.head as Head, bare)
+    upstream.sendHead((this.plan as Plan).head, bare)
     // What a client says in a tunnel before it is open may be meant for nobody: it waits.
     if (bare || this.isTunnelRequest) return
     for (let i = 0; i < held.length; i++) {
@@ -223,7 +211,7 @@ export class Forward implements ExchangeHandler, Waiting {
 
   onUpstreamHead(attempt: Attempt, head: Head, end: boolean): void {
     if (this.phase !== Phase.Trying) return
-    const { status, fields } = head
+    const { status } = head
     if (status < 200) {
       this.exchange.sendHead(head, false)
       return
@@ -231,16 +219,15 @@ export class Forward implements ExchangeHandler, Waiting {
     const record = this.record as RequestRecord
     record.timeToHead = this.proxy.clock.now() - this.startedAt
     record.status = status
-    const sent = fields.slice()
-    sent.push('via', this.listener.via(attempt.exchange as Exchange))
+    const sent = this.listener.response(head, attempt.exchange as Exchange)
     if (this.isTunnelRequest && status < 300) {
-      this.openTunnel(attempt, status, sent)
+      this.openTunnel(attempt, sent)
       return
     }
     this.phase = Phase.Responding
     this.replayable = false
     this.held = nothing
-    this.exchange.sendHead(new Head('', '', '', '', '', status, sent), end)
+    this.exchange.sendHead(sent, end)
     if (end) this.endResponse()
   }
 
@@ -294,46 +281,40 @@ export class Forward implements ExchangeHandler, Waiting {
     }
   }
 
-  /** Finds out whether and where the request goes. */
+  /** Finds out where the request goes, and begins the first attempt. */
   admit(head: Head, record: RequestRecord): void {
-    const { proxy, listener } = this
-    const { method } = head
-    // RFC 9110 §9.3.8: TRACE shows fields that others added. §9.3.6: CONNECT is for forward proxies, except as Upgrade.
-    if (method === 'TRACE' || (method === 'CONNECT' && head.protocol === '')) return this.refuse('method_refused')
-    const route = proxy.router.match(head)
-    if (typeof route === 'string') return this.refuse(route)
-    record.route = route.name
-    record.cluster = route.cluster
-    let { fields } = head
-    if (method === 'OPTIONS') {
-      const left = maxForwards(fields)
-      if (left === 0) return this.answer(optionsAnswer)
-      if (left > 0) fields = decrementMaxForwards(fields, left)
+    const { proxy, listener, exchange } = this
+    const peer = listener.peer(exchange.connection)
+    if (head !== peer.lastHead || peer.lastPlan === undefined) {
+      peer.lastPlan = planRequest(head, proxy, listener, peer, listener.via(exchange))
+      peer.lastHead = head
     }
-    const sent = requestFields(
-      fields,
-      head.authority,
-      listener.peer(this.exchange.connection),
-      listener.config,
-      listener.via(this.exchange),
-    )
-    if (sent === undefined) return this.refuse('loop_detected')
-    const cluster = proxy.clusters.get(route.cluster)
-    const endpoint = cluster?.pick()
-    if (cluster === undefined || endpoint === undefined) return this.refuse('no_endpoint')
-    // RFC 9112 §3.2: HTTP/1.0 may come without Host, HTTP/1.1 must not go without.
-    const authority = route.authority ?? (head.authority === '' ? endpoint.name : head.authority)
-    this.route = route
-    this.cluster = cluster
-    this.head = new Head(method, endpoint.origin.scheme, authority, head.path, head.protocol, 0, sent)
-    this.isTunnelRequest = method === 'CONNECT'
+    const plan = peer.lastPlan
+    const { route } = plan
+    if (route !== undefined) {
+      record.route = route.name
+      record.cluster = route.cluster
+    }
+    if (plan instanceof Refusal) {
+      record.reason = plan.reason
+      this.answer(plan.answer)
+      return
+    }
+    const endpoint = plan.cluster.pick()
+    if (endpoint === undefined) {
+      this.refuse('no_endpoint')
+      return
+    }
+    this.plan = plan
+    this.isTunnelRequest = head.method === 'CONNECT'
     this.phase = Phase.Trying
-    if (route.timeout !== Infinity) proxy.deadlines(route.timeout).add(this)
+    const { timeout } = plan.route
+    if (timeout !== Infinity) proxy.deadlines(timeout).add(this)
     this.start(endpoint)
   }
 
   start(endpoint: Endpoint): void {
-    const attempt = new Attempt(this, this.cluster as Cluster, endpoint, this.replayable, this.proxy.clock.now())
+    const attempt = new Attempt(this, (this.plan as Plan).cluster, endpoint, this.replayable, this.proxy.clock.now())
     const record = this.record as RequestRecord
     record.attempts++
     record.endpoint = endpoint.name
@@ -344,16 +325,17 @@ export class Forward implements ExchangeHandler, Waiting {
   /** Tries once more if that can do no harm. */
   retry(attempt: Attempt, error: HeddleError): boolean {
     const { ticket } = attempt
+    const { route, cluster, head } = this.plan as Plan
     const record = this.record as RequestRecord
-    if (!this.replayable || record.attempts > (this.route as RouteConfig).retry.attempts) return false
+    if (!this.replayable || record.attempts > route.retry.attempts) return false
     const reused = ticket?.reused === true && !ticket.responded
     // RFC 9110 §9.2.2: what may have been acted on is sent again only if that changes nothing, and only
     // where the likely cause is that the upstream closed a kept-alive connection while the request was under way.
-    const stale = reused && isConnectionLoss(error) && isIdempotent((this.head as Head).method)
+    const stale = reused && isConnectionLoss(error) && isIdempotent(head.method)
     if (!error.unprocessed && !stale) return false
     const tried = (this.tried ??= [])
     tried.push(attempt.endpoint)
-    const next = (this.cluster as Cluster).pick(tried) ?? (reused ? attempt.endpoint : undefined)
+    const next = cluster.pick(tried) ?? (reused ? attempt.endpoint : undefined)
     if (next === undefined) return false
     this.start(next)
     return true
@@ -382,15 +364,17 @@ export class Forward implements ExchangeHandler, Waiting {
     this.exchange.cancel(how)
   }
 
-  openTunnel(attempt: Attempt, status: number, fields: Fields): void {
+  openTunnel(attempt: Attempt, head: Head): void {
     const { proxy } = this
     const upstream = attempt.exchange as Exchange
     const record = this.record as RequestRecord
     this.phase = Phase.Tunnel
     record.tunnel = true
+    // Towards HTTP/1.1 clients the engine says it in their words.
+    if (this.exchange.protocol === 'h1') record.status = 101
     proxy.tunnels++
     this.deadlineQueue?.remove(this)
-    this.exchange.sendHead(responseHead(status, fields), false)
+    this.exchange.sendHead(head, false)
     const held = this.held
     this.held = nothing
     for (let i = 0; i < held.length; i++) upstream.sendOwned(held[i] as Uint8Array, this.requestEnded && i === held.length - 1)

@@ -14,7 +14,6 @@ export const maxPasses = 10
  * `X-Real-IP` are taken out, whatever the listener writes itself.
  */
 export function requestFields(fields: Fields, authority: string, peer: Peer, listener: ListenerConfig, via: string): Fields | undefined {
-  if (fields === peer.lastFields && authority === peer.lastAuthority) return peer.lastForwarded
   const { trusted } = peer
   const { forwarded } = listener
   const writesPlain = forwarded === 'x-forwarded' || forwarded === 'both'
@@ -54,9 +53,6 @@ export function requestFields(fields: Fields, authority: string, peer: Peer, lis
     const hostPair = authority === '' ? '' : `;host=${forwardedValue(authority)}`
     sent.push('forwarded', join(elements, `for=${peer.node}${hostPair};proto=${peer.scheme}`))
   }
-  peer.lastFields = fields
-  peer.lastAuthority = authority
-  peer.lastForwarded = sent
   return sent
 }
 
