@@ -1,7 +1,6 @@
 import { List, type Linked } from '../bytes/index.ts'
 import type { Capabilities, Exchange, ExchangeHandler, HeddleError, Instant } from '../http/index.ts'
 import { UsageError, type ConnectionHandler, type HttpConnection } from '../http/index.ts'
-import { ClientConnection } from '../h1/index.ts'
 import type { Dialled } from '../io/index.ts'
 import type { PooledOrigin } from './origin.ts'
 import type { ClientTicket } from './ticket.ts'
@@ -36,7 +35,7 @@ export class PooledConnection implements ConnectionHandler, Linked {
     // Until the engine is there, a call from its constructor must find nothing to do.
     this.retired = true
     this.evicted = false
-    const engine = new ClientConnection(dialled.info, this, origin.http1, now)
+    const engine = origin.pool.settings.makeEngine(dialled, this, origin.http1, now)
     this.engine = engine
     dialled.attach(engine)
     this.retired = false
@@ -60,7 +59,7 @@ export class PooledConnection implements ConnectionHandler, Linked {
         if (!this.parked) this.origin.park(this)
         return
       }
-      if (pool.blocked.length > 0 && pool.mustYield(this.origin)) {
+      if (this.served > 0 && pool.blocked.length > 0 && pool.mustYield(this.origin)) {
         this.retired = true
         pool.evictSoon(this)
         return

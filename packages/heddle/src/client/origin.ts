@@ -61,6 +61,8 @@ export class PooledOrigin implements Origin, Linked {
   known: boolean
   /** True while it stands in `pool.due`. */
   due: boolean
+  /** Connections of it that are closed to make room for other origins, and are not gone yet. */
+  evicting: number
   /** When its last connection went; meaningful while it stands in `pool.unused`. */
   unusedSince: Instant
   /** The last dial failed: one attempt at a time until one succeeds. */
@@ -93,6 +95,7 @@ export class PooledOrigin implements Origin, Linked {
     this.dials = new Set()
     this.known = false
     this.due = false
+    this.evicting = 0
     this.unusedSince = 0
     this.#suspect = false
     this.#failures = 0
@@ -151,21 +154,24 @@ export class PooledOrigin implements Origin, Linked {
     return this.waiting.length > dialling && this.connections.size + dialling < this.pool.settings.maxConnectionsPerOrigin
   }
 
-  /** Starts as many dials as there are requests waiting without one, within the limits. */
-  maybeDial(): void {
-    while (this.wantsDial) {
-      if (this.#suspect && this.dials.size > 0) return
-      if (this.#suspect && this.connections.size > 0 && this.pool.clock.now() < this.#pausedUntil) {
-        this.#pause ??= new Alarm(() => this.#endPause())
-        this.pool.arm(this.#pause, this.#pausedUntil)
-        return
-      }
-      if (!this.pool.hasRoom) {
-        this.pool.block(this)
-        return
-      }
-      this.#dial()
+  /**
+   * Starts a dial if there is a request waiting without one and the limits allow it. True: another
+   * could be of use; asked one at a time, so that origins share the room they compete for.
+   */
+  maybeDial(): boolean {
+    if (!this.wantsDial) return false
+    if (this.#suspect && this.dials.size > 0) return false
+    if (this.#suspect && this.connections.size > 0 && this.pool.clock.now() < this.#pausedUntil) {
+      this.#pause ??= new Alarm(() => this.#endPause())
+      this.pool.arm(this.#pause, this.#pausedUntil)
+      return false
     }
+    if (!this.pool.hasRoom) {
+      this.pool.block(this)
+      return false
+    }
+    this.#dial()
+    return true
   }
 
   /** Ends dials that no request waits for. */
@@ -181,7 +187,10 @@ export class PooledOrigin implements Origin, Linked {
   closed(connection: PooledConnection): void {
     if (!this.connections.delete(connection)) return
     this.pool.left()
-    if (connection.evicted) this.pool.evicting--
+    if (connection.evicted) {
+      this.pool.evicting--
+      this.evicting--
+    }
     if (this.waiting.length > 0) this.pool.makeDue(this)
     else this.#maybeUnused()
   }

@@ -2,10 +2,11 @@ import { List } from '../bytes/index.ts'
 import { HeddleError, UsageError } from '../http/index.ts'
 import { Alarm, type Clock } from '../io/index.ts'
 import type { PooledConnection } from './connection.ts'
+import type { ExchangeOptions } from './options.ts'
 import { PooledOrigin } from './origin.ts'
-import type { Settings } from './settings.ts'
+import { duration, type Settings } from './settings.ts'
 import { Counters, poolCounts, type ClientStats } from './stats.ts'
-import { TicketState, type ClientTicket } from './ticket.ts'
+import { ClientTicket, TicketState, type ClientExchangeHandler } from './ticket.ts'
 
 const defaultPorts: Readonly<Record<string, number>> = { http: 80, https: 443 }
 
@@ -91,9 +92,22 @@ export class Pool {
     return this.#remember(new PooledOrigin(this, scheme, host, bare, port === '' ? defaultPort : Number(port)))
   }
 
-  /** What stands for `origin` now: itself again, or the one that took its place after it was forgotten. */
-  recall(origin: PooledOrigin): PooledOrigin {
-    return this.#origins.get(origin.key) ?? this.#remember(origin)
+  /** See `Client.exchange`. */
+  exchange(origin: PooledOrigin, handler: ClientExchangeHandler, options: ExchangeOptions | undefined): ClientTicket {
+    if (origin.pool !== this) throw new UsageError('the origin was not made by this client')
+    if (this.closing) throw new UsageError('the client is closed')
+    const ticket = new ClientTicket(origin.known ? origin : this.#recall(origin), handler)
+    let { queueTimeout, totalTimeout } = this.settings
+    if (options !== undefined) {
+      queueTimeout = duration('queueTimeout', options.queueTimeout, queueTimeout)
+      totalTimeout = duration('totalTimeout', options.totalTimeout, totalTimeout)
+    }
+    if (queueTimeout !== Infinity || totalTimeout !== Infinity) {
+      const now = this.clock.now()
+      ticket.limit(now + queueTimeout, now + totalTimeout)
+    }
+    ticket.origin.enter(ticket)
+    return ticket
   }
 
   /** Lets `ticket` wait, at the head of the queue if `first`. */
@@ -151,7 +165,7 @@ export class Pool {
     if (other === undefined || this.blocked.length <= this.evicting) return false
     const sharers = this.#origins.size - this.unused.length
     const share = Math.max(1, Math.floor(this.settings.maxConnections / sharers))
-    const own = origin.connections.size
+    const own = origin.connections.size - origin.evicting
     if (own > share) return true
     // More origins than connections: they take turns.
     return sharers > this.settings.maxConnections && (other as PooledOrigin).connections.size === 0
@@ -159,8 +173,7 @@ export class Pool {
 
   /** Closes `connection` in `attend` to make room. */
   evictSoon(connection: PooledConnection): void {
-    connection.evicted = true
-    this.evicting++
+    this.#evict(connection)
     this.#retiring.push(connection)
     this.attendSoon()
   }
@@ -259,26 +272,32 @@ export class Pool {
     for (let count = this.#ending.length; count > 0; count--) this.#ending.shift()?.conclude()
     const due = this.#due
     this.#due = []
-    for (const origin of due) {
-      origin.due = false
-      origin.maybeDial()
+    for (const origin of due) origin.due = false
+    for (let i = 0; i < due.length; i++) {
+      const origin = due[i] as PooledOrigin
+      if (origin.maybeDial()) due.push(origin)
     }
     const retiring = this.#retiring
     this.#retiring = []
     for (const connection of retiring) connection.retire()
-    this.#evict()
+    this.#makeRoom()
     if (this.closing) this.#closeIdle()
   }
 
   /** Retires idle connections of some origins as long as others wait for room. */
-  #evict(): void {
+  #makeRoom(): void {
     for (let wanted = this.blocked.length - this.evicting; wanted > 0; wanted--) {
       const connection = this.idle.first?.available.first
       if (connection === undefined) return
-      connection.evicted = true
-      this.evicting++
+      this.#evict(connection)
       connection.retire()
     }
+  }
+
+  #evict(connection: PooledConnection): void {
+    connection.evicted = true
+    connection.origin.evicting++
+    this.evicting++
   }
 
   #closeIdle(): void {
@@ -302,6 +321,11 @@ export class Pool {
         connection.abort(error)
       }
     }
+  }
+
+  /** What stands for `origin` now: itself again, or the one that took its place after it was forgotten. */
+  #recall(origin: PooledOrigin): PooledOrigin {
+    return this.#origins.get(origin.key) ?? this.#remember(origin)
   }
 
   #remember(origin: PooledOrigin): PooledOrigin {
