@@ -112,7 +112,8 @@ export class ClientConnection extends Connection {
     const tunnel = head.method === 'CONNECT'
     if (tunnel && end) throw new UsageError('CONNECT opens a tunnel: it cannot end with its head')
     const key = handshakeKey(head, this.options)
-    const framing = writeRequestHead(this.queue, head, end, this.closeAfter, this.options.absoluteForm === true, key)
+    const { absoluteForm = false, proxyAuthorization = '' } = this.options
+    const framing = writeRequestHead(this.queue, head, end, this.closeAfter, absoluteForm, key, proxyAuthorization)
     if (requestFields.close) this.closeAfter = true
     this.method = head.method
     this.protocol = head.protocol
@@ -325,7 +326,8 @@ export class ClientConnection extends Connection {
   }
 
   private closedError(): HeddleError {
-    if (!this.begun) return new PeerError('PEER_CLOSED', 'the server closed the connection before the request was sent', { unprocessed: true })
+    if (!this.begun)
+      return new PeerError('PEER_CLOSED', 'the server closed the connection before the request was sent', { unprocessed: true })
     if (this.receiving === Phase.Head && !this.heads.started && this.informational === 0) {
       return new PeerError('PEER_CLOSED', 'the server closed the connection without an answer')
     }

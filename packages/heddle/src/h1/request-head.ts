@@ -8,14 +8,23 @@ import { withoutHandshake } from './upgrade.ts'
 export const requestFields: FieldEncoder = new FieldEncoder()
 
 /** Request line without method and target, `host: `, and all lines the engine adds. */
-const extras = 192
+const extras = 256
 
 /**
  * Queues a request head and returns the framing it announces; the declared length is then in
- * `requestFields.contentLength`. `key`: of a WebSocket handshake, or empty. Throws UsageError, having
+ * `requestFields.contentLength`. `key`: of a WebSocket handshake, or empty.
+ * `proxyAuthorization`: written unless `head` has that field, or empty. Throws UsageError, having
  * queued nothing, for what cannot go on the wire.
  */
-export function writeRequestHead(queue: SendQueue, head: Head, end: boolean, close: boolean, absoluteForm: boolean, key: string): Framing {
+export function writeRequestHead(
+  queue: SendQueue,
+  head: Head,
+  end: boolean,
+  close: boolean,
+  absoluteForm: boolean,
+  key: string,
+  proxyAuthorization: string,
+): Framing {
   const tunnel = head.method === 'CONNECT'
   const upgrade = tunnel ? head.protocol : ''
   checkTarget(head, upgrade)
@@ -25,7 +34,8 @@ export function writeRequestHead(queue: SendQueue, head: Head, end: boolean, clo
   if (upgrade !== '') fields = withoutHandshake(fields, 'sec-websocket-key')
   fields = withJoinedCookies(fields)
 
-  queue.reserve(method.length + target.length + head.authority.length + fieldsSize(fields) + upgrade.length + key.length + extras)
+  const size = method.length + target.length + head.authority.length + fieldsSize(fields) + upgrade.length + key.length
+  queue.reserve(size + proxyAuthorization.length + extras)
   const { buffer } = queue
   let at = writeText(buffer, queue.limit, method)
   buffer[at++] = 0x20
@@ -55,6 +65,10 @@ export function writeRequestHead(queue: SendQueue, head: Head, end: boolean, clo
   if (key !== '') {
     at = writeText(buffer, at, `sec-websocket-key: ${key}\r\n`)
     if (!fields.includes('sec-websocket-version')) at = writeText(buffer, at, 'sec-websocket-version: 13\r\n')
+  }
+  if (proxyAuthorization !== '' && !fields.includes('proxy-authorization')) {
+    // RFC 9110 §11.7.2: for the proxy we are connected to, whoever made the head.
+    at = writeText(buffer, at, `proxy-authorization: ${proxyAuthorization}\r\n`)
   }
   buffer[at++] = 0x0d
   buffer[at++] = 0x0a
