@@ -113,13 +113,14 @@ test('nothing is drained after Connection: close', async (t) => {
 setFlagsFromString('--expose-gc')
 const collect = runInNewContext('gc') as () => void
 
-/** Forgets the responses that `ask` makes, and waits until their connections are free. */
+/** Keeps what `ask` gives three times, then forgets it, and waits until the connections are free. */
 async function forget(client: Client, ask: () => Promise<unknown>): Promise<void> {
-  // In a frame of its own, so that nothing of it is left on the stack.
-  await (async () => {
-    for (let i = 0; i < 3; i++) await ask()
-  })()
+  const held: unknown[] = []
+  for (let i = 0; i < 3; i++) held.push(await ask())
+  collect()
+  await new Promise((resolve) => setTimeout(resolve, 10))
   assert.equal(client.stats().active, 3, 'held while they can be reached')
+  held.length = 0
   await until(() => {
     collect()
     return client.stats().active === 0
@@ -128,12 +129,28 @@ async function forget(client: Client, ask: () => Promise<unknown>): Promise<void
 
 const forgotten: Record<string, (client: Client, url: string) => Promise<unknown>> = {
   'a response': (client, url) => client.fetch(`${url}/200000`),
-  'a response and its stream': async (client, url) => (await client.fetch(`${url}/200000`)).body,
-  'a half-read stream': async (client, url) => (await client.fetch(`${url}/200000`)).body?.getReader().read(),
+  'the stream of a response': async (client, url) => (await client.fetch(`${url}/200000`)).body,
+  'the reader of a half-read stream': async (client, url) => {
+    const reader = (await client.fetch(`${url}/200000`)).body?.getReader()
+    await reader?.read()
+    return reader
+  },
   'a compressed response': (client, url) => client.fetch(`${url}/gzip`),
+  'a compressed response that is half read': async (client, url) => {
+    const reader = (await client.fetch(`${url}/gzip`)).body?.getReader()
+    await reader?.read()
+    return reader
+  },
   'a response with a signal that lives on': (client, url) => client.fetch(`${url}/200000`, { signal: longLived }),
-  'a response whose trailers are awaited': async (client, url) => void (await client.fetch(`${url}/200000`)).trailers,
-  'a clone': async (client, url) => (await client.fetch(`${url}/200000`)).clone(),
+  'a response whose trailers are awaited': async (client, url) => {
+    const response = await client.fetch(`${url}/200000`)
+    void response.trailers
+    return response
+  },
+  'a response and its clone': async (client, url) => {
+    const response = await client.fetch(`${url}/200000`)
+    return [response, response.clone()]
+  },
 }
 const longLived = new AbortController().signal
 

@@ -33,6 +33,8 @@ const incidental = ['user-agent', 'accept-language', 'accept-encoding', 'sec-fet
 
 function comparable(said: Echo): Echo {
   const fields = Object.fromEntries(Object.entries(said.fields).filter(([name]) => !incidental.includes(name)))
+  // Two lines or one with a comma: RFC 9110 §5.3 says that it is the same.
+  for (const name in fields) fields[name] = (fields[name] as string).replaceAll(' | ', ', ')
   const type = fields['content-type'] ?? ''
   let content = Buffer.from(said.content, 'base64').toString('latin1')
   const boundary = /boundary=(\S+)/.exec(type)?.[1]
