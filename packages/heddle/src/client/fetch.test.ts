@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
+import { promisify } from 'node:util'
 import * as zlib from 'node:zlib'
 import { HeddleError, UsageError } from '../http/index.ts'
 import { Headers, Request, Response } from '../web/index.ts'
@@ -349,6 +351,21 @@ test('trailers, and interim responses', async (t) => {
     }),
     (error) => error === failure,
   )
+})
+
+test('idle connections do not keep a program running; closing them properly does', async (t) => {
+  const { url } = await startServer(t, echo)
+  const door = new URL('../index.ts', import.meta.url).href
+  for (const end of ['', 'await client.close(); console.log("closed")']) {
+    const program = `import { Client } from '${door}'
+      const client = new Client({ limits: { idleTimeout: 600_000 } })
+      console.log((await client.fetch('${url}')).status)
+      ${end}`
+    const flags = ['--conditions=@heddle/source', '--input-type=module', '--eval', program]
+    const { stdout, stderr } = await promisify(execFile)(process.execPath, flags, { timeout: 20_000 })
+    assert.equal(stdout, end === '' ? '200\n' : '200\nclosed\n')
+    assert.equal(stderr, '')
+  }
 })
 
 test('data: URLs', async () => {
