@@ -21,7 +21,7 @@ export interface DriverOptions {
   readonly turnLimit?: number | undefined
   /** Unsent bytes from which on the engine is not asked for more. Default 65536. */
   readonly highWater?: number | undefined
-  /** How long the last bytes may take once the engine is done with the connection, ms. Default 10000. */
+  /** How long none of the last bytes may leave once the engine is done with the connection, ms. Default 10000. */
   readonly closeTimeout?: number | undefined
   /** Bytes come through `onRead` (net's `onread`) and not as 'data'. Default false. */
   readonly pushed?: boolean | undefined
@@ -39,8 +39,8 @@ const defaults: DriverOptions = {}
  * - what comes up elsewhere (`engine.onDirty`) leaves in the next batch of `clock.soon`;
  * - a turn is one `socket.write`, of at most `turnLimit` bytes of bodies; more follows in the next
  *   batch, so that one big response does not hold up the others;
- * - while the socket holds `highWater` unsent bytes the engine is not asked for more, so what it was
- *   asked for counts as sent.
+ * - while the socket holds `highWater` unsent bytes the engine gets no room for bodies, so what it
+ *   was asked for counts as sent.
  *
  * One turn: mutate once (`receive`, `receiveEnd`, `expire`), `transmit`, then look at `closing`,
  * `wantsInput` and `deadline`. A later deadline does not move the alarm: it is looked at when the
@@ -72,6 +72,8 @@ export class StreamDriver {
   private finished: boolean
   /** The engine is done; the socket goes once all is sent. */
   private leaving: boolean
+  /** What had not left when `alarm` was armed for the last bytes. */
+  private lastUnsent: number
   private attached: boolean
   // One closure for each thing others call, made once.
   private readonly flush: () => void
@@ -102,6 +104,7 @@ export class StreamDriver {
     this.finSent = false
     this.finished = false
     this.leaving = false
+    this.lastUnsent = 0
     this.attached = false
     this.flush = () => {
       this.flushPlanned = false
@@ -137,6 +140,8 @@ export class StreamDriver {
     if (this.paused) socket.pause()
     else socket.resume()
     this.watchDeadline(engine, this.clock.now())
+    // 'close' was emitted perhaps, and does not come again.
+    if (socket.destroyed) this.clock.soon(this.onClose)
     this.planFlush()
   }
 
@@ -195,7 +200,10 @@ export class StreamDriver {
 
   private expire(): void {
     this.alarmAt = Infinity
-    if (this.leaving) this.socket.destroy()
+    if (this.leaving) {
+      if (this.socket.writableLength < this.lastUnsent) this.awaitLastBytes(this.clock.now())
+      else this.socket.destroy()
+    }
     const { engine } = this
     if (engine === undefined) return
     const now = this.startTurn()
@@ -243,10 +251,10 @@ export class StreamDriver {
   }
 
   private finishTurn(engine: StreamEngine, now: Instant): void {
-    const more = this.blocked ? true : this.transmit(engine, now)
+    const more = this.transmit(engine, now)
     const { closing } = engine
     if (closing !== 'no') {
-      if (closing === 'reset') return this.reset(engine, now)
+      if (closing === 'reset') return this.reset()
       if (!more) this.finish(closing, now)
       if (this.leaving) return
     }
@@ -262,7 +270,9 @@ export class StreamDriver {
   /** Writes what the engine has for this turn. True: there is more, or the socket has to drain first. */
   private transmit(engine: StreamEngine, now: Instant): boolean {
     const { output, socket } = this
-    output.startTurn(this.turnLimit, socket.writableLength === 0)
+    // A blocked socket has no room for bodies. The engine is asked all the same: it has to know what
+    // it cannot get rid of, for that has a time limit.
+    output.startTurn(this.blocked ? 0 : this.turnLimit, socket.writableLength === 0)
     // Dirt from now on may come too late for this turn.
     this.running = false
     const more = engine.transmit(output, now)
@@ -302,8 +312,7 @@ export class StreamDriver {
     if (closing === 'close') {
       this.leaving = true
       this.engine = undefined
-      this.alarmAt = now + (this.options.closeTimeout ?? 10_000)
-      this.clock.set(this.alarm, this.alarmAt)
+      this.awaitLastBytes(now)
       if (this.finished) socket.destroy()
     }
     if (this.finSent) return
@@ -312,13 +321,14 @@ export class StreamDriver {
     socket.end()
   }
 
-  private reset(engine: StreamEngine, now: Instant): void {
-    // A blocked socket kept the engine from telling its handlers.
-    if (this.blocked) {
-      this.output.startTurn(0, false)
-      engine.transmit(this.output, now)
-      this.output.dropTurn()
-    }
+  /** The engine is done. The peer may take its time with the rest, as long as it takes some of it. */
+  private awaitLastBytes(now: Instant): void {
+    this.lastUnsent = this.socket.writableLength
+    this.alarmAt = now + (this.options.closeTimeout ?? 10_000)
+    this.clock.set(this.alarm, this.alarmAt)
+  }
+
+  private reset(): void {
     this.engine = undefined
     this.clock.clear(this.alarm)
     resetSocket(this.socket)
