@@ -26,7 +26,7 @@ import { Settings } from './settings.ts'
 import type { ClientExchangeHandler, ClientTicket } from './ticket.ts'
 
 export class DoubleExchange implements Exchange {
-  readonly protocol: 'h1' = 'h1'
+  readonly protocol: Exchange['protocol'] = 'h1'
   readonly connection: ConnectionInfo = connectionInfo('client')
   readonly heads: Head[] = []
   handler: ExchangeHandler
@@ -63,7 +63,7 @@ export class DoubleEngine implements HttpConnection, StreamEngine {
   readonly world: World
   readonly handler: ConnectionHandler
   readonly wantsInput: boolean = true
-  readonly closing: 'no' = 'no'
+  readonly closing: StreamEngine['closing'] = 'no'
   readonly deadline: number = Infinity
   onDirty: () => void = () => {}
   openable = 1
@@ -216,7 +216,7 @@ export class Bench {
       cancelled: false,
       accept: () => {
         assert.equal(dial.cancelled, false)
-        const dialled = { info: connectionInfo('client'), alpn: undefined, attach: () => undefined, socket: undefined }
+        const dialled = { info: connectionInfo('client'), alpn: undefined, attach: () => undefined, socket: {} }
         done(undefined, dialled as unknown as Dialled)
         return this.engines.at(-1) as DoubleEngine
       },

@@ -106,6 +106,7 @@ export class Pool {
       const now = this.clock.now()
       ticket.limit(now + queueTimeout, now + totalTimeout)
     }
+    this.settings.loopHold?.enter()
     ticket.origin.enter(ticket)
     return ticket
   }
@@ -256,6 +257,7 @@ export class Pool {
   close(): Promise<void> {
     this.closing = true
     this.attendSoon()
+    this.settings.loopHold?.enter()
     return new Promise((resolve) => this.#whenClosed.push(resolve))
   }
 
@@ -308,7 +310,10 @@ export class Pool {
     }
     if (this.connections > 0 || this.waiting > 0 || this.#ending.length > 0) return
     this.disarm(this.#sweep)
-    for (const resolve of this.#whenClosed) resolve()
+    for (const resolve of this.#whenClosed) {
+      this.settings.loopHold?.leave()
+      resolve()
+    }
     this.#whenClosed = []
   }
 
