@@ -144,14 +144,14 @@ export class ClientConnection extends Connection {
   private refuseContent(): void {
     if (this.sending === Phase.Ended && this.queue.length === 0) return
     this.refused = true
+    if (this.current !== undefined) {
+      this.current.unsent = 0
+      this.current.blocked = false
+    }
     this.queue.clear()
     this.releaseContent()
     this.sending = Phase.Ended
     this.closeAfter = true
-  }
-
-  protected sentShort(exchange: Http1Exchange): void {
-    this.abandon(exchange, new CancelledError(CancelReason.MessageError, 'the request is shorter than its content-length'), 0, true)
   }
 
   protected reportSent(): void {

@@ -146,8 +146,6 @@ export abstract class Connection implements StreamEngine, HttpConnection, Exchan
   protected abstract maybeFinish(): void
   /** Reports what left: `onSent`, and what follows from it. */
   protected abstract reportSent(): void
-  /** The sender ended with less content than it declared. */
-  protected abstract sentShort(exchange: Http1Exchange): void
   /** Sets `waitDeadline` and tells the owner what has changed. */
   protected abstract settle(now: Instant): void
   protected abstract expireWait(now: Instant): void
@@ -279,7 +277,9 @@ export abstract class Connection implements StreamEngine, HttpConnection, Exchan
     this.settleBody(now)
     this.settle(now)
     if (this.drainDeadline === Infinity && this.drains) this.drainDeadline = now + this.limits.drainTimeout
-    if (this.stage === Stage.Closed && !this.finished && this.overs.first === undefined && (this.resets || this.queue.length === 0)) {
+    // What left last is reported by the next transmit, and its exchange closed: the connection closes after it.
+    const told = this.overs.first === undefined && this.openExchanges === 0
+    if (this.stage === Stage.Closed && !this.finished && told && (this.resets || this.queue.length === 0)) {
       this.finished = true
       try {
         this.handler.onClose(this.closeError)
@@ -296,9 +296,9 @@ export abstract class Connection implements StreamEngine, HttpConnection, Exchan
     return this.stage === Stage.Lingering && this.queue.length === 0
   }
 
-  /** Everything that is over has been told. */
+  /** Every exchange that is over has been told, and none is left. */
   protected get toldAll(): boolean {
-    return this.overs.first === undefined
+    return this.overs.first === undefined && this.openExchanges === 0
   }
 
   private settleBody(now: Instant): void {
@@ -474,13 +474,13 @@ export abstract class Connection implements StreamEngine, HttpConnection, Exchan
   // ── Sending ─────────────────────────────────────────────────────────────────────────────────────
 
   sendContent(exchange: Http1Exchange, buffer: Uint8Array, start: number, limit: number, end: boolean): boolean {
-    if (!this.admits(exchange, limit - start, end)) return true
+    if (!this.admits(exchange, limit - start, end)) return false
     this.writer.write(buffer, start, limit)
     return this.sent(exchange, end)
   }
 
   sendOwned(exchange: Http1Exchange, chunk: Uint8Array, end: boolean): boolean {
-    if (!this.admits(exchange, chunk.length, end)) return true
+    if (!this.admits(exchange, chunk.length, end)) return false
     // What is small costs less as a copy than as a piece of its own.
     if (chunk.length <= smallChunk) this.writer.write(chunk, 0, chunk.length)
     else this.writer.writeOwned(chunk)
@@ -491,12 +491,12 @@ export abstract class Connection implements StreamEngine, HttpConnection, Exchan
     if (exchange !== this.current) throw new UsageError('trailers after the end')
     if (this.unwanted) return
     if (!allows(this.sending, Step.Trailers)) advance(this.sending, Step.Trailers)
-    const complete = this.writer.endWithTrailers(fields)
+    this.writer.endWithTrailers(fields)
     this.sending = advance(this.sending, Step.Trailers)
-    this.endSending(exchange, complete)
+    this.endSending(exchange)
   }
 
-  /** True for content that the peer has said it will not take: it counts as sent. */
+  /** True for content that the peer has said it will not take. */
   protected get unwanted(): boolean {
     return false
   }
@@ -504,11 +504,7 @@ export abstract class Connection implements StreamEngine, HttpConnection, Exchan
   /** Checks that content may be sent now, before anything is written. False: it is dropped. */
   private admits(exchange: Http1Exchange, byteCount: number, end: boolean): boolean {
     if (exchange !== this.current) throw new UsageError('content after the end')
-    if (this.unwanted) {
-      exchange.unsent += byteCount
-      this.dirty()
-      return false
-    }
+    if (this.unwanted) return false
     const step = end ? Step.End : Step.Content
     if (!allows(this.sending, step)) advance(this.sending, step)
     this.writer.admit(byteCount)
@@ -521,8 +517,12 @@ export abstract class Connection implements StreamEngine, HttpConnection, Exchan
     if (!writable) exchange.blocked = true
     if (end) {
       this.sending = advance(this.sending, Step.End)
-      if (this.sending === Phase.Waiting) this.endHeld()
-      else this.endSending(exchange, this.writer.end())
+      if (this.sending === Phase.Waiting) {
+        this.endHeld()
+      } else {
+        this.writer.end()
+        this.endSending(exchange)
+      }
     } else {
       this.dirty()
     }
@@ -532,10 +532,11 @@ export abstract class Connection implements StreamEngine, HttpConnection, Exchan
   /** The end of a tunnel that is not open yet. */
   protected endHeld(): void {}
 
-  private endSending(exchange: Http1Exchange, complete: boolean): void {
+  private endSending(exchange: Http1Exchange): void {
     exchange.endAt = this.queue.queued
-    if (complete) this.maybeFinish()
-    else this.sentShort(exchange)
+    if (this.writer.complete) this.maybeFinish()
+    // The peer must see that something is missing: nothing may follow on this connection.
+    else this.abandon(exchange, new CancelledError(CancelReason.MessageError, 'content shorter than its content-length'), 0, true)
     this.dirty()
   }
 

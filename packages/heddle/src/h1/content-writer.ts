@@ -34,6 +34,11 @@ export class ContentWriter {
     this.remaining -= byteCount
   }
 
+  /** True: all the content that was declared has been written. */
+  get complete(): boolean {
+    return this.framing !== Framing.Length || this.remaining === 0
+  }
+
   /** Writes content, copying it. A message without content drops it: RFC 9110 §6.4.1. */
   write(buffer: Uint8Array, start: number, limit: number): void {
     // RFC 9112 §7.1: a chunk of size 0 would end the message.
@@ -57,14 +62,16 @@ export class ContentWriter {
     if (chunked) this.writeLineEnd()
   }
 
-  /** Ends the content. False: it is shorter than was declared. */
-  end(): boolean {
+  /** Ends the content. */
+  end(): void {
     if (this.framing === Framing.Chunked) this.writeText('0\r\n\r\n')
-    return this.framing !== Framing.Length || this.remaining === 0
   }
 
-  /** Ends the content with trailers; they are dropped where the framing has no place for them (RFC 9110 §6.5). */
-  endWithTrailers(fields: Fields): boolean {
+  /**
+   * Ends the content with trailers; they are dropped where the framing has no place for them (RFC 9110
+   * §6.5). Throws UsageError, having written nothing, for what cannot go on the wire.
+   */
+  endWithTrailers(fields: Fields): void {
     let text = '0\r\n'
     for (let i = 0; i < fields.length; i += 2) {
       const name = fields[i] as string
@@ -73,9 +80,7 @@ export class ContentWriter {
       // RFC 9110 §6.5.1: a sender must not put these into trailers.
       if (!isDroppedTrailer(name)) text += `${name}: ${value}\r\n`
     }
-    if (this.framing !== Framing.Chunked) return this.end()
-    this.writeText(`${text}\r\n`)
-    return true
+    if (this.framing === Framing.Chunked) this.writeText(`${text}\r\n`)
   }
 
   private writeChunkSize(size: number): void {

@@ -1,6 +1,4 @@
 import {
-  CancelledError,
-  CancelReason,
   isBodiless,
   PeerError,
   ProtocolError,
@@ -321,10 +319,6 @@ export class ServerConnection extends Connection {
     for (let exchange = this.finishing.shift(); exchange !== undefined; exchange = this.finishing.shift()) this.conclude(exchange, error, local)
     if (this.current !== undefined) this.conclude(this.current, error, local)
     this.current = undefined
-  }
-
-  protected sentShort(exchange: Http1Exchange): void {
-    this.abandon(exchange, new CancelledError(CancelReason.MessageError, 'the response is shorter than its content-length'), 0, true)
   }
 
   protected shutdownRole(): void {
