@@ -3,6 +3,8 @@ import { List, type Linked } from './list.ts'
 const slotBits = 8
 const slots = 1 << slotBits
 const levels = 4
+/** Ticks that one slot of each level spans. */
+const spans = Array.from({ length: levels }, (_, level) => 2 ** (level * slotBits))
 /** Ticks beyond this are parked in the last level and looked at again when it turns. */
 const horizon = slots ** levels - 1
 
@@ -86,13 +88,13 @@ export class TimerWheel {
     // A coarser slot may begin before the first finer one that is taken, so every level has a say.
     let earliest = Infinity
     for (let level = 0; level < levels; level++) {
-      const shift = level * slotBits
+      const span = spans[level] as number
       const wheel = this.#wheels[level] as List<WheelNode>[]
-      const base = Math.floor(this.#tick / 2 ** shift)
+      const base = Math.floor(this.#tick / span)
       for (let i = level === 0 ? 0 : 1; i <= slots; i++) {
         const slot = base + i
         if ((wheel[slot % slots] as List<WheelNode>).length > 0) {
-          earliest = Math.min(earliest, slot * 2 ** shift)
+          earliest = Math.min(earliest, slot * span)
           break
         }
       }
@@ -144,7 +146,7 @@ export class TimerWheel {
     const before = this.#tick
     this.#tick = at
     for (let level = levels - 1; level > 0; level--) {
-      const span = 2 ** (level * slotBits)
+      const span = spans[level] as number
       const slot = Math.floor(at / span)
       if (slot === Math.floor(before / span)) continue
       const list = (this.#wheels[level] as List<WheelNode>[])[slot % slots] as List<WheelNode>
@@ -162,10 +164,12 @@ export class TimerWheel {
     if (tick < this.#tick) tick = this.#tick
     if (tick - this.#tick > horizon) tick = this.#tick + horizon
     let level = 0
-    while (level < levels - 1 && Math.floor(tick / 2 ** (level * slotBits)) - Math.floor(this.#tick / 2 ** (level * slotBits)) >= slots)
+    let slot = tick
+    while (level < levels - 1 && slot - Math.floor(this.#tick / (spans[level] as number)) >= slots) {
       level++
-    const wheel = this.#wheels[level] as List<WheelNode>[]
-    const list = wheel[Math.floor(tick / 2 ** (level * slotBits)) % slots] as List<WheelNode>
+      slot = Math.floor(tick / (spans[level] as number))
+    }
+    const list = (this.#wheels[level] as List<WheelNode>[])[slot % slots] as List<WheelNode>
     node.list = list
     list.append(node)
   }
