@@ -102,7 +102,7 @@ test('a turn takes at most turnLimit bytes, and another connection has its turn 
   assert.equal(seen.bytes().length, 35_000)
 })
 
-test('while the socket is backed up the engine is not asked, and goes on when it drained', () => {
+test('while the socket is backed up the engine is told that there is no room, and goes on when it drained', () => {
   const world = new World()
   const { engine, socket, peer } = oneEnd(world, { capacity: 50_000 }, { turnLimit: 100_000, highWater: 20_000 })
   peer.pause()
@@ -114,7 +114,9 @@ test('while the socket is backed up the engine is not asked, and goes on when it
   const { transmits } = engine
   engine.send('more')
   world.run()
-  assert.equal(engine.transmits, transmits)
+  // It has to know that its bytes wait, for its time limit; but it gets rid of none.
+  assert.equal(engine.transmits, transmits + 1)
+  assert.equal(socket.writableLength, 100_000)
   const seen = collect(peer)
   peer.resume()
   world.run()
@@ -257,6 +259,43 @@ test('a peer that never reads the last bytes is left after closeTimeout', () => 
   world.advance(6900)
   assert.ok(!socket.destroyed)
   world.advance(200)
+  assert.ok(socket.destroyed)
+  assert.equal(world.armed, 0)
+})
+
+test('a peer that never reads is left after closeTimeout even if the socket is backed up', () => {
+  const world = new World()
+  const { engine, socket, peer } = oneEnd(world, { capacity: 1000 }, { closeTimeout: 7000, highWater: 20_000 })
+  peer.pause()
+  engine.send(Buffer.alloc(50_000))
+  world.run()
+  engine.closing = 'close'
+  engine.onDirty()
+  world.advance(6900)
+  assert.ok(!socket.destroyed)
+  world.advance(200)
+  assert.ok(socket.destroyed)
+  assert.equal(world.armed, 0)
+})
+
+test('a peer that reads the last bytes slowly gets them all', () => {
+  const world = new World()
+  const { engine, socket, peer } = oneEnd(
+    world,
+    { capacity: 1000, bandwidth: 1 },
+    { closeTimeout: 7000, highWater: 20_000, turnLimit: 5000 },
+  )
+  const seen = collect(peer)
+  engine.send(Buffer.alloc(50_000))
+  engine.closing = 'close'
+  engine.onDirty()
+  world.advance(30_000)
+  assert.ok(!socket.destroyed)
+  world.advance(30_000)
+  assert.equal(seen.bytes().length, 50_000)
+  assert.deepEqual(seen.events.slice(0, 1), ['end'])
+  peer.end()
+  world.advance(10_000)
   assert.ok(socket.destroyed)
   assert.equal(world.armed, 0)
 })

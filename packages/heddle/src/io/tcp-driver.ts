@@ -21,7 +21,10 @@ export interface DriverOptions {
   readonly turnLimit?: number | undefined
   /** Unsent bytes from which on the engine is not asked for more. Default 65536. */
   readonly highWater?: number | undefined
-  /** How long none of the last bytes may leave once the engine is done with the connection, ms. Default 10000. */
+  /**
+   * How long none of the last bytes may leave once the engine is done with the connection, ms. What
+   * was written together counts as leaving together. Default 60000.
+   */
   readonly closeTimeout?: number | undefined
   /** Bytes come through `onRead` (net's `onread`) and not as 'data'. Default false. */
   readonly pushed?: boolean | undefined
@@ -44,8 +47,8 @@ const defaults: DriverOptions = {}
  *
  * One turn: mutate once (`receive`, `receiveEnd`, `expire`), `transmit`, then look at `closing`,
  * `wantsInput` and `deadline`. A later deadline does not move the alarm: it is looked at when the
- * alarm expires, so moving the deadline with every request costs nothing. After `receiveError`, and
- * once `closing` was `close` or `reset`, the engine is not called again: it has told its handlers.
+ * alarm expires, so moving the deadline with every request costs nothing. Once `closing` was `close` or
+ * `reset` there are no more turns; `receiveError`, when the socket fails or is gone, is always the last call.
  */
 export class StreamDriver {
   readonly socket: SocketLike
@@ -324,7 +327,7 @@ export class StreamDriver {
   /** The engine is done. The peer may take its time with the rest, as long as it takes some of it. */
   private awaitLastBytes(now: Instant): void {
     this.lastUnsent = this.socket.writableLength
-    this.alarmAt = now + (this.options.closeTimeout ?? 10_000)
+    this.alarmAt = now + (this.options.closeTimeout ?? 60_000)
     this.clock.set(this.alarm, this.alarmAt)
   }
 
