@@ -541,7 +541,7 @@ test('more connections than allowed are dropped and counted', quick, async () =>
 
 test('small answers cost one write each', quick, async () => {
   await serving(
-    async (request) => (request.url.endsWith('/async') ? (await null, new Response('x')) : new Response('x')),
+    async (request) => (request.url.endsWith('/async') ? (await Promise.resolve(), new Response('x')) : new Response('x')),
     async (server, url) => {
       const agent = new Agent({ keepAlive: true, maxSockets: 1 })
       for (const path of ['/', '/async']) {
