@@ -397,7 +397,8 @@ export class Forward implements ExchangeHandler, Waiting {
 
   endResponse(): void {
     this.responseEnded = true
-    if (this.requestEnded) return
+    // A refused Upgrade is a request without content, and complete.
+    if (this.requestEnded || this.isTunnelRequest) return
     // RFC 9112 §9.3, §9.6: the answer came early; nobody reads the rest of the request.
     this.exchange.discard()
     this.attempt?.cancel(CancelReason.NoError)
