@@ -81,6 +81,7 @@ const wholeLimit = 262_144
 
 /** A {@link BodySource} that undoes one coding, in Node's thread pool, no faster than it is read. */
 class Decoder implements BodySource {
+  readonly decoded: boolean
   readonly #coding: Coding
   readonly #source: BodySource
   /** Made at the first byte: content of no bytes is valid in every coding. */
@@ -95,6 +96,7 @@ class Decoder implements BodySource {
   #wake: (() => void) | undefined
 
   constructor(coding: Coding, source: BodySource) {
+    this.decoded = true
     this.#coding = coding
     this.#source = source
     this.#stream = undefined

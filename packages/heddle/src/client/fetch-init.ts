@@ -84,6 +84,7 @@ export function fetchSettings(init: FetchInit, redirect: string, signal: AbortSi
   if (!(Number.isInteger(retries) && retries >= 0)) throw new TypeError('fetch: retries must be a whole number, 0 or more')
   if (onInformational !== undefined && typeof onInformational !== 'function')
     throw new TypeError('fetch: onInformational is not a function')
+  if ((init as { dispatcher?: unknown }).dispatcher !== undefined) throw new TypeError('fetch: a dispatcher is undici’s; give a client')
   if (init.integrity !== undefined && init.integrity !== '') throw new TypeError('fetch: integrity is not supported')
   return { redirect: mode, signal: own, timeout, decompress: init.decompress !== false, retries, onInformational }
 }

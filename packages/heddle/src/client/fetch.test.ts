@@ -407,6 +407,7 @@ const wrong: Record<string, [input: unknown, init?: unknown]> = {
   'timeout that is none': ['http://a.example/', { timeout: Number.NaN }],
   retries: ['http://a.example/', { retries: 0.5 }],
   integrity: ['http://a.example/', { integrity: 'sha256-abc' }],
+  dispatcher: ['http://a.example/', { dispatcher: {} }],
   onInformational: ['http://a.example/', { onInformational: 'log' }],
 }
 
