@@ -81,6 +81,8 @@ function casesOf(name: string, request: Head): ConformanceCase[] {
     }),
     conformanceCase(`${name}: refused, with content that says why`, (stage) => {
       stage.serve = (side) => {
+        // The tunnel's bytes will never come, and so neither will their end.
+        side.discarded = true
         side.on = {
           onHead() {
             side.exchange.sendHead(responseHead(403, ['content-length', '2']), false)
