@@ -116,8 +116,8 @@ class SocketListener implements Listener {
               this.#report(error)
             },
           )
-    // Half-open: whether a FIN is answered at once is the engine's choice.
-    this.#server = createServer({ allowHalfOpen: true, noDelay: true, keepAlive: true, keepAliveInitialDelay: keepAliveDelay })
+    // Half-open: whether a FIN is answered at once is the engine's choice. Within a TLS handshake it is the end.
+    this.#server = createServer({ allowHalfOpen: tls === undefined, noDelay: true, keepAlive: true, keepAliveInitialDelay: keepAliveDelay })
     if (maxConnections !== undefined) this.#server.maxConnections = maxConnections
     this.#server.on('connection', (socket) => this.#accept(socket))
     this.#server.on('drop', () => this.counters.refused++)

@@ -12,8 +12,6 @@ export interface SocketLike {
   destroy(): unknown
   /** RST. Absent, or throws, where there is no TCP right below: TLS, Unix sockets. */
   resetAndDestroy?(): unknown
-  /** From now on the socket alone does not keep the process running. */
-  unref?(): unknown
   pause(): unknown
   resume(): unknown
   on(event: 'data', listener: (chunk: Uint8Array) => void): unknown

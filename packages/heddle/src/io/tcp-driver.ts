@@ -55,6 +55,8 @@ export class StreamDriver {
   readonly clock: Clock
   readonly counters: DriverCounters
   private engine: StreamEngine | undefined
+  /** The engine after `close` or `reset`: it gets `receiveError` and nothing else. */
+  private departed: StreamEngine | undefined
   private readonly options: DriverOptions
   private readonly turnLimit: number
   private readonly highWater: number
@@ -94,6 +96,7 @@ export class StreamDriver {
     this.options = options
     this.counters = options.counters ?? { writes: 0, bytesRead: 0, bytesWritten: 0 }
     this.engine = undefined
+    this.departed = undefined
     this.turnLimit = options.turnLimit ?? defaultTurnLimit
     this.highWater = options.highWater ?? 65_536
     this.output = new Output()
@@ -155,6 +158,7 @@ export class StreamDriver {
   detach(): void {
     const { engine, socket } = this
     this.engine = undefined
+    this.departed = undefined
     this.release()
     if (engine !== undefined) engine.onDirty = ignore
     socket.pause()
@@ -257,8 +261,8 @@ export class StreamDriver {
     const more = this.transmit(engine, now)
     const { closing } = engine
     if (closing !== 'no') {
-      if (closing === 'reset') return this.reset()
-      if (!more) this.finish(closing, now)
+      if (closing === 'reset') return this.reset(engine)
+      if (!more) this.finish(engine, closing, now)
       if (this.leaving) return
     }
     const { wantsInput } = engine
@@ -310,11 +314,12 @@ export class StreamDriver {
     this.turn()
   }
 
-  private finish(closing: 'end' | 'close', now: Instant): void {
+  private finish(engine: StreamEngine, closing: 'end' | 'close', now: Instant): void {
     const { socket } = this
     if (closing === 'close') {
       this.leaving = true
       this.engine = undefined
+      this.departed = engine
       this.awaitLastBytes(now)
       if (this.finished) socket.destroy()
     }
@@ -331,8 +336,9 @@ export class StreamDriver {
     this.clock.set(this.alarm, this.alarmAt)
   }
 
-  private reset(): void {
+  private reset(engine: StreamEngine): void {
     this.engine = undefined
+    this.departed = engine
     this.clock.clear(this.alarm)
     resetSocket(this.socket)
   }
@@ -345,11 +351,12 @@ export class StreamDriver {
     this.clock.set(this.alarm, this.alarmAt)
   }
 
-  /** The transport failed. */
+  /** The transport failed or is gone: the engine's last call. */
   private fail(error: HeddleError): void {
-    const { engine } = this
+    const engine = this.engine ?? this.departed
     if (engine === undefined) return
     this.engine = undefined
+    this.departed = undefined
     this.clock.clear(this.alarm)
     const now = this.startTurn()
     try {

@@ -88,13 +88,17 @@ export class TlsAcceptor {
     this.#server = createServer(options)
     this.#server.on('secureConnection', (socket) => {
       this.inFlight--
+      // Not before: a client that leaves within the handshake would only be noticed by its time limit.
+      socket.allowHalfOpen = true
       // TLS 1.2 renegotiation has no use here (RFC 9113 §9.2.1 forbids it) and costs the server more than the client.
       socket.disableRenegotiation()
       onSecure(socket)
     })
     // Once for every handshake that ends otherwise: failed, timed out or broken off.
-    this.#server.on('tlsClientError', (error) => {
+    this.#server.on('tlsClientError', (error, socket) => {
       this.inFlight--
+      // node:tls leaves a socket open whose handshake took too long.
+      socket.destroy()
       this.#onFailed(new NetworkError('TLS_FAILED', `a TLS handshake failed: ${describe(error)}`, { cause: error }))
     })
     if (keylogWanted()) this.#server.on('keylog', writeKeylog)
