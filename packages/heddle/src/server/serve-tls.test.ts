@@ -108,6 +108,49 @@ test('what fails in a handshake is counted, told to onError, and harms nobody', 
   }
 })
 
+test('a client that leaves within the handshake is noticed at once', quick, async () => {
+  const server = await serve({
+    hostname: '127.0.0.1',
+    tls: { cert: main.cert, key: main.key },
+    fetch: () => new Response(),
+    onError: () => {},
+  })
+  try {
+    await assert.rejects(ask(server, { ca: [] }), { code: 'UNABLE_TO_VERIFY_LEAF_SIGNATURE' })
+    while (server.stats().handshakesFailed === 0) await new Promise((resolve) => setTimeout(resolve, 5))
+    assert.deepEqual([server.stats().handshakes, server.stats().connections], [0, 0])
+  } finally {
+    await server.close({ deadline: 1000 })
+  }
+})
+
+test('halfOpen holds over TLS too', quick, async () => {
+  for (const halfOpen of [true, false]) {
+    const server = await serve({
+      hostname: '127.0.0.1',
+      tls: { cert: main.cert, key: main.key },
+      halfOpen,
+      fetch: async () => {
+        await new Promise((resolve) => setTimeout(resolve, 30))
+        return new Response('answer')
+      },
+    })
+    try {
+      const raw = connect({ port: server.port, host: '127.0.0.1', allowHalfOpen: true })
+      const socket = tlsConnect({ socket: raw, ca: authority.cert, servername: 'localhost' })
+      socket.allowHalfOpen = true
+      await once(socket, 'secureConnect')
+      socket.end('GET / HTTP/1.1\r\nhost: h\r\n\r\n')
+      let text = ''
+      for await (const chunk of socket) text += String(chunk)
+      assert.equal(/answer$/.test(text), halfOpen)
+      raw.destroy()
+    } finally {
+      await server.close({ deadline: 1000 })
+    }
+  }
+})
+
 test('an identity that is no good rejects', async () => {
   await assert.rejects(serve({ tls: { cert: main.cert, key: other.key }, fetch: () => new Response() }), UsageError)
 })
