@@ -9,6 +9,7 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { gzipSync } from 'node:zlib'
 import { UsageError, type HeddleError } from '../http/index.ts'
+import { memoryNow } from '../testing/index.ts'
 import { Response, serve, type FetchHandler, type Request, type Server, type ServeOptions } from './index.ts'
 
 const quick = { timeout: 20_000 }
@@ -550,6 +551,30 @@ test('small answers cost one write each', quick, async () => {
         for (let i = 0; i < 10; i++) await ask(url + path, { agent })
         assert.equal(server.stats().writes - before, 10)
       }
+      agent.destroy()
+    },
+  )
+})
+
+test('nothing holds a finished exchange, though its connection stands', quick, async () => {
+  const finished: WeakRef<object>[] = []
+  await serving(
+    async (request) => {
+      const { pathname } = new URL(request.url)
+      const { signal } = request
+      const response = new Response(pathname === '/stream' ? new Blob([await request.bytes()]).stream() : await request.text())
+      finished.push(new WeakRef(request), new WeakRef(response), new WeakRef(signal))
+      return response
+    },
+    async (server, url) => {
+      const agent = new Agent({ keepAlive: true, maxSockets: 1 })
+      for (const path of ['/text', '/stream', '/text']) await ask(url + path, { agent, method: 'POST' }, 'content')
+      await memoryNow()
+      assert.deepEqual(
+        finished.map((one) => one.deref()),
+        Array.from({ length: 9 }, () => undefined),
+      )
+      assert.equal(server.stats().connections, 1)
       agent.destroy()
     },
   )
