@@ -34,7 +34,18 @@ function snapshotOf(traffic: Traffic, pid = 1): Snapshot {
   return {
     processes: [{ pid, startedAt: 1_000, cpu: 1.5, memory: 2_000 }],
     traffic: traffic.snapshot(),
-    listeners: [{ name: 'web', url: 'http://127.0.0.1:8080', connections: 2, accepted: 3, refused: 0, exchanges: 1, deadlines: 2 }],
+    listeners: [
+      {
+        name: 'web',
+        url: 'http://127.0.0.1:8080',
+        connections: 2,
+        accepted: 3,
+        refused: 0,
+        handshakesFailed: 0,
+        exchanges: 1,
+        deadlines: 2,
+      },
+    ],
     clusters: [
       {
         name: 'app',
