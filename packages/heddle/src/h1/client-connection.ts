@@ -1,7 +1,4 @@
 import {
-  CancelledError,
-  CancelReason,
-  NetworkError,
   PeerError,
   ProtocolError,
   responseHead,
@@ -15,21 +12,21 @@ import {
   type HeddleError,
   type Instant,
 } from '../http/index.ts'
-import { Connection, Stage } from './connection.ts'
+import { isHarmless, unprocessed } from './client-errors.ts'
+import { Connection } from './connection.ts'
 import { Http1Exchange } from './exchange.ts'
 import { listItems } from './field-line.ts'
+import { idleTimeoutFor } from './keep-alive.ts'
 import { clientLimits } from './limits.ts'
 import { Framing, responseFraming, responseMessage, type ResponseMessage } from './message.ts'
 import type { Http1Options } from './options.ts'
 import { requestFields, writeRequestHead } from './request-head.ts'
 import { responseSyntax } from './request-syntax.ts'
+import { Stage } from './run-loop.ts'
 import { SectionReader } from './section-reader.ts'
 import type { StatusLine } from './start-line.ts'
 import { advance, allows, Phase, Step } from './state.ts'
 import { handshakeKey, withoutHandshake } from './upgrade.ts'
-
-/** A server's word on how long it keeps idle connections is believed up to this, in ms. */
-const longestHint = 600_000
 
 /**
  * The client's end of an HTTP/1.1 connection. It carries one exchange at a time; what is left of an
@@ -57,8 +54,8 @@ export class ClientConnection extends Connection {
   private waiting: Waiting
   private drainNotice: DrainNotice
 
-  constructor(info: ConnectionInfo, handler: ConnectionHandler, options: Http1Options, now: Instant) {
-    super(info, handler, options.limits === undefined ? clientLimits : { ...clientLimits, ...options.limits }, now)
+  constructor(info: ConnectionInfo, handler: ConnectionHandler, options: Http1Options, _now: Instant) {
+    super(info, handler, options.limits === undefined ? clientLimits : { ...clientLimits, ...options.limits })
     this.options = options
     this.heads = new SectionReader(responseSyntax, this.limits)
     this.method = ''
@@ -127,12 +124,16 @@ export class ClientConnection extends Connection {
     this.dirty()
   }
 
-  protected override get unwanted(): boolean {
+  protected get unwanted(): boolean {
     return this.refused
   }
 
-  protected override endHeld(): void {
+  protected endHeld(): void {
     this.endsOnOpen = true
+  }
+
+  protected contentTooLarge(): void {
+    this.refuseResponse(new ProtocolError('content too large', 0, 'CONTENT_TOO_LARGE'))
   }
 
   private releaseContent(): void {
@@ -156,7 +157,9 @@ export class ClientConnection extends Connection {
 
   protected reportSent(): void {
     const exchange = this.current
-    if (exchange !== undefined && (exchange.unsent > 0 || exchange.blocked)) this.report(exchange, this.queue.queued)
+    if (exchange === undefined) return
+    if (exchange.unsent > 0 || exchange.blocked) this.report(exchange, this.queue.queued)
+    this.maybeFinish()
   }
 
   // ── Receiving ───────────────────────────────────────────────────────────────────────────────────
@@ -272,7 +275,7 @@ export class ClientConnection extends Connection {
     // RFC 9110 §10.1.1: a final status before 100: the content is not sent. RFC 9112 §9.5: nor the rest
     // of it after an error that closes the connection.
     if (this.awaitsContinue || (status >= 400 && !message.keepAlive)) this.refuseContent()
-    this.noteKeepAlive(message)
+    this.idleTimeout = idleTimeoutFor(message.section.keepAlive, this.limits.idleTimeout)
     const framing = responseFraming(message, this.method === 'HEAD')
     this.reader.start(framing, message.section.contentLength)
     this.receiving = advance(this.receiving, framing === Framing.None ? Step.HeadOnly : Step.Head)
@@ -292,19 +295,13 @@ export class ClientConnection extends Connection {
     }
   }
 
-  private noteKeepAlive(message: ResponseMessage): void {
-    const hint = message.section.keepAlive === '' ? null : /(?:^|[,\s])timeout\s*=\s*"?(\d{1,9})/i.exec(message.section.keepAlive)
-    // A second less than the server says, so that a request does not meet its FIN.
-    this.idleTimeout = hint === null ? this.limits.idleTimeout : Math.min(longestHint, Math.max(1_000, Number(hint[1]) * 1_000 - 1_000))
-  }
-
   protected receiveBehind(_buffer: Uint8Array, _at: number, _limit: number): void {
     if (this.receiving !== Phase.Ended) return
     // More than the response: the connection cannot be trusted with another request.
     this.closeAfter = true
   }
 
-  protected receiveEnded(): void {
+  protected takeEnd(): void {
     const exchange = this.current
     if (exchange === undefined) {
       if (this.receiving === Phase.Content) this.abandonDrain(undefined)
@@ -448,7 +445,7 @@ export class ClientConnection extends Connection {
     this.conclude(exchange, told, local)
   }
 
-  protected shutdownRole(): void {
+  protected startShutdown(): void {
     this.closeAfter = true
     if (this.current !== undefined) return
     if (this.receiving === Phase.Content) this.abandonDrain(undefined)
@@ -457,8 +454,8 @@ export class ClientConnection extends Connection {
 
   // ── Time, and what the owner is told ────────────────────────────────────────────────────────────
 
-  protected settle(now: Instant): void {
-    if (this.drainNotice !== DrainNotice.None && this.toldAll) {
+  protected settleRole(now: Instant): void {
+    if (this.drainNotice !== DrainNotice.None && this.toldOvers) {
       const completed = this.drainNotice === DrainNotice.Completed
       this.drainNotice = DrainNotice.None
       try {
@@ -467,7 +464,7 @@ export class ClientConnection extends Connection {
         // It is a report: nothing depends on it.
       }
     }
-    if (this.toldOpenable === 0 && this.openable === 1 && this.toldAll) {
+    if (this.toldOpenable === 0 && this.openable === 1 && this.toldOvers) {
       this.toldOpenable = 1
       try {
         this.handler.onCapacity(1)
@@ -492,7 +489,7 @@ export class ClientConnection extends Connection {
     return this.sending === Phase.Ended || this.sending === Phase.Waiting ? Waiting.Response : Waiting.None
   }
 
-  protected expireWait(_now: Instant): void {
+  protected expireWait(): void {
     const exchange = this.current
     if (exchange === undefined) {
       this.close(undefined)
@@ -512,19 +509,3 @@ type Waiting = (typeof Waiting)[keyof typeof Waiting]
 /** What the owner has to be told about drained content. */
 const DrainNotice = { None: 0, Completed: 1, GivenUp: 2 } as const
 type DrainNotice = (typeof DrainNotice)[keyof typeof DrainNotice]
-
-/** The same error, with the certainty that the server has seen nothing of the request. */
-function unprocessed(error: HeddleError): HeddleError {
-  if (error.unprocessed) return error
-  if (error instanceof CancelledError) return new CancelledError(error.reason, error.message, { cause: error.cause, unprocessed: true })
-  if (error instanceof NetworkError) return new NetworkError(error.code, error.message, { cause: error, unprocessed: true })
-  if (error instanceof PeerError) return new PeerError(error.code, error.message, { cause: error, unprocessed: true })
-  return error
-}
-
-/** True if the rest of the response may be read quietly: nothing is wrong with the server or the response. */
-function isHarmless(error: HeddleError): boolean {
-  if (!(error instanceof CancelledError)) return false
-  const { reason } = error
-  return reason !== CancelReason.Timeout && reason !== CancelReason.ExcessiveLoad && reason !== CancelReason.MessageError
-}

@@ -180,7 +180,8 @@ function writeFieldLine(buffer: Buffer, at: number, name: string, value: string)
     if (code > 0xff || valueTable[code] === 0) throw new UsageError(`invalid value of field ${name}`)
     buffer[at++] = code
   }
-  if (last >= 0 && (isBlank(value.charCodeAt(0)) || isBlank(value.charCodeAt(last)))) throw new UsageError(`white space around the value of field ${name}`)
+  if (last >= 0 && (isBlank(value.charCodeAt(0)) || isBlank(value.charCodeAt(last))))
+    throw new UsageError(`white space around the value of field ${name}`)
   buffer[at++] = cr
   buffer[at++] = lf
   return at

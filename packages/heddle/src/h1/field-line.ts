@@ -199,7 +199,8 @@ export function isIndividual(name: string, value: string): boolean {
   return individual.test(name)
 }
 
-const individual = /auth|cookie|token|secret|session|password|passwd|signature|credential|key|csrf|xsrf|jwt|nonce|request-id|trace|correlation|x-real-ip|forwarded/
+const individual =
+  /auth|cookie|token|secret|session|password|passwd|signature|credential|key|csrf|xsrf|jwt|nonce|request-id|trace|correlation|x-real-ip|forwarded/
 
 // RFC 9110 §6.5.1: fields of framing, routing, authentication, request modifiers, response control and content format.
 const notInTrailers = new Set([

@@ -1,11 +1,4 @@
-import {
-  badLength,
-  Head,
-  isBodiless,
-  noLength,
-  ProtocolError,
-  responseHead,
-} from '../http/index.ts'
+import { badLength, Head, isBodiless, noLength, ProtocolError, responseHead } from '../http/index.ts'
 import { ConnectionToken, listItems } from './field-line.ts'
 import type { FieldSection } from './section.ts'
 import { TargetForm, type RequestLine, type StatusLine } from './start-line.ts'

@@ -74,6 +74,17 @@ export class SectionReader<Line extends object, Message extends object> {
   read(buffer: Uint8Array, at: number, limit: number): number {
     let sectionStart = -1
     while (at < limit) {
+      if (this.carry.length === 0 && this.line !== undefined) {
+        const taken = this.builder.addExpected(buffer, at, limit)
+        if (taken > 0) {
+          at += taken
+          if (this.builder.fault !== undefined) {
+            this.fault = this.builder.fault
+            return limit
+          }
+          continue
+        }
+      }
       let hash = startHash
       let end = at
       for (; end < limit; end++) {
@@ -108,11 +119,15 @@ export class SectionReader<Line extends object, Message extends object> {
     if (start === limit) this.readEmptyLine()
     else if (limit - start > this.limits.maxFieldLineSize) this.fault = this.tooLong()
     else if (this.line === undefined && this.syntax !== undefined) this.readStartLine(this.syntax, buffer, start, limit, hash)
-    else this.fault = this.builder.addLine(buffer, start, limit, hash)
+    else {
+      this.builder.addLine(buffer, start, limit, hash)
+      this.fault = this.builder.fault
+    }
   }
 
   private readStartLine(syntax: StartLineSyntax<Line, Message>, buffer: Uint8Array, start: number, limit: number, hash: number): void {
-    let line = syntax.cache.find(buffer, start, limit, hash)
+    const slot = syntax.cache.slotOf(hash)
+    let line = syntax.cache.find(buffer, start, limit, slot)
     if (line === undefined) {
       const read = syntax.read(buffer, start, limit)
       if (read instanceof ProtocolError) {
@@ -120,7 +135,7 @@ export class SectionReader<Line extends object, Message extends object> {
         return
       }
       line = read
-      if (syntax.isCacheable(line)) syntax.cache.insert(buffer, start, limit, hash, line)
+      if (syntax.isCacheable(line)) syntax.cache.insert(buffer, start, limit, slot, line)
     }
     this.line = line
     this.emptyLines = 0
@@ -128,7 +143,8 @@ export class SectionReader<Line extends object, Message extends object> {
 
   private readEmptyLine(): void {
     if (this.line !== undefined || this.syntax === undefined) this.section = this.builder.finish()
-    else if (!this.syntax.skipsEmptyLines || ++this.emptyLines > mostEmptyLines) this.fault = new ProtocolError('empty line instead of a head')
+    else if (!this.syntax.skipsEmptyLines || ++this.emptyLines > mostEmptyLines)
+      this.fault = new ProtocolError('empty line instead of a head')
   }
 
   /** The line began in an earlier piece; its LF is at `end`. */

@@ -8,7 +8,7 @@ import {
   readFieldLine,
   type FieldLine,
 } from './field-line.ts'
-import { LineCache } from './line-cache.ts'
+import { LineCache, longestCachedLine } from './line-cache.ts'
 import type { Http1Limits } from './limits.ts'
 
 /**
@@ -63,11 +63,7 @@ export class FieldSection {
 
   /** True if it is within `limits`. */
   fits(limits: Http1Limits): boolean {
-    return (
-      this.lineCount <= limits.maxFieldLines &&
-      this.size <= limits.maxFieldSectionSize &&
-      this.longestLine <= limits.maxFieldLineSize
-    )
+    return this.lineCount <= limits.maxFieldLines && this.size <= limits.maxFieldSectionSize && this.longestLine <= limits.maxFieldLineSize
   }
 }
 
@@ -77,6 +73,10 @@ const fieldLines = new LineCache<FieldLine>(1024)
 export class SectionBuilder {
   private readonly limits: Http1Limits
   private readonly trailers: boolean
+  /** Why the last line was refused. */
+  fault: ProtocolError | undefined
+  /** Where the last cached line stands in the cache; -1 before there was one. */
+  private slot: number
   private section: FieldSection
   private fields: string[]
   private named: string[]
@@ -87,6 +87,8 @@ export class SectionBuilder {
   constructor(limits: Http1Limits, trailers: boolean) {
     this.limits = limits
     this.trailers = trailers
+    this.fault = undefined
+    this.slot = -1
     this.section = new FieldSection()
     this.fields = []
     this.named = []
@@ -99,27 +101,52 @@ export class SectionBuilder {
     return this.section.lineCount === 0
   }
 
-  /** Takes the line `buffer[start, limit)`, without its CRLF; `hash` is the hash of these bytes. Returns the fault, if any. */
-  addLine(buffer: Uint8Array, start: number, limit: number, hash: number): ProtocolError | undefined {
-    let line = fieldLines.find(buffer, start, limit, hash)
+  /**
+   * Takes the line at `start` if it is the one that came here the last time; then its end need not be
+   * looked for. Returns the octets taken, CRLF included, or 0. `fault` is set as by `addLine`.
+   */
+  addExpected(buffer: Uint8Array, start: number, limit: number): number {
+    if (this.slot < 0) return 0
+    const slot = fieldLines.follower(this.slot)
+    const length = fieldLines.lengthAt(slot, buffer, start, limit)
+    if (length === 0) return 0
+    this.slot = slot
+    this.fault = this.accept(fieldLines.entryIn(slot), length)
+    return length + 2
+  }
+
+  /** Takes the line `buffer[start, limit)`, without its CRLF; `hash` is the hash of these bytes. Sets `fault` if it is refused. */
+  addLine(buffer: Uint8Array, start: number, limit: number, hash: number): void {
+    const slot = fieldLines.slotOf(hash)
+    let line = fieldLines.find(buffer, start, limit, slot)
     if (line === undefined) {
       const read = readFieldLine(buffer, start, limit)
-      if (typeof read === 'string') return new ProtocolError(read)
+      if (typeof read === 'string') {
+        this.fault = new ProtocolError(read)
+        return
+      }
       line = read
-      if (line.cacheable) fieldLines.insert(buffer, start, limit, hash, line)
+      if (line.cacheable) fieldLines.insert(buffer, start, limit, slot, line)
     }
-    const section = this.section
-    if (limit - start > section.longestLine) section.longestLine = limit - start
+    if (line.cacheable && limit - start <= longestCachedLine) {
+      if (this.slot >= 0) fieldLines.follow(this.slot, slot)
+      this.slot = slot
+    } else {
+      // The cache knows nothing of it, and what follows is what followed the line in front.
+      this.section.cacheable = false
+    }
+    this.fault = this.accept(line, limit - start)
+  }
+
+  private accept(line: FieldLine, length: number): ProtocolError | undefined {
+    const { section, limits } = this
+    if (length > section.longestLine) section.longestLine = length
     section.size += line.size
     section.lineCount++
-    if (!section.fits(this.limits)) return tooLarge()
-    if (!line.cacheable || limit - start > 256) section.cacheable = false
+    if (!section.fits(limits)) return tooLarge()
     if (this.trailers) return this.addTrailer(line)
-    if (line.kind === FieldKind.Ordinary) {
-      this.fields.push(line.name, line.value)
-      return undefined
-    }
-    this.addSpecial(line)
+    if (line.kind === FieldKind.Ordinary) this.fields.push(line.name, line.value)
+    else this.addSpecial(line)
     return undefined
   }
 
@@ -136,6 +163,7 @@ export class SectionBuilder {
 
   /** Forgets what was collected. */
   reset(): void {
+    this.slot = -1
     this.section = new FieldSection()
     this.fields = []
     if (this.named.length > 0) this.named = []

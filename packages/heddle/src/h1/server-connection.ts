@@ -11,13 +11,14 @@ import {
   type HeddleError,
   type Instant,
 } from '../http/index.ts'
-import { Connection, Stage, tellOver } from './connection.ts'
+import { Connection } from './connection.ts'
 import { ExchangeQueue, Http1Exchange, noHandler } from './exchange.ts'
 import { serverLimits } from './limits.ts'
 import { Framing, requestMessage, type RequestMessage, type UpgradePolicy } from './message.ts'
 import type { Http1Options } from './options.ts'
 import { requestSyntax } from './request-syntax.ts'
 import { checkStatus, responseFields, writeFinalHead, writeInformationalHead, writeRefusal, writeTunnelHead } from './response-head.ts'
+import { Stage, tellOver } from './run-loop.ts'
 import { SectionReader } from './section-reader.ts'
 import type { RequestLine } from './start-line.ts'
 import { advance, allows, Phase, Step } from './state.ts'
@@ -44,7 +45,7 @@ export class ServerConnection extends Connection {
 
   /** `now` counts as the time of accept. */
   constructor(info: ConnectionInfo, handler: ConnectionHandler, options: Http1Options, now: Instant) {
-    super(info, handler, options.limits === undefined ? serverLimits : { ...serverLimits, ...options.limits }, now)
+    super(info, handler, options.limits === undefined ? serverLimits : { ...serverLimits, ...options.limits })
     this.options = options
     this.upgrades = upgradePolicy(options)
     this.secure = info.tls !== undefined
@@ -136,7 +137,7 @@ export class ServerConnection extends Connection {
     this.keep(buffer, at, limit)
   }
 
-  protected receiveEnded(): void {
+  protected takeEnd(): void {
     const exchange = this.current
     if (exchange === undefined) {
       // Between requests, in a head, or in content that is drained: nobody is left to tell.
@@ -158,7 +159,7 @@ export class ServerConnection extends Connection {
     this.close(undefined)
   }
 
-  protected override contentTooLarge(): void {
+  protected contentTooLarge(): void {
     const fault = tooLarge()
     if (this.current === undefined) this.abandonDrain(fault)
     else this.abandon(this.current, fault, fault.status, false)
@@ -234,6 +235,13 @@ export class ServerConnection extends Connection {
     this.sending = advance(this.sending, Step.End)
     exchange.endAt = this.queue.queued
   }
+
+  protected get unwanted(): boolean {
+    return false
+  }
+
+  /** Only a client sends into a tunnel before it is open. */
+  protected endHeld(): void {}
 
   private get date(): string {
     return this.options.date === undefined ? '' : this.options.date.httpDate()
@@ -316,19 +324,20 @@ export class ServerConnection extends Connection {
   }
 
   protected failAll(error: HeddleError, local: boolean): void {
-    for (let exchange = this.finishing.shift(); exchange !== undefined; exchange = this.finishing.shift()) this.conclude(exchange, error, local)
+    for (let exchange = this.finishing.shift(); exchange !== undefined; exchange = this.finishing.shift())
+      this.conclude(exchange, error, local)
     if (this.current !== undefined) this.conclude(this.current, error, local)
     this.current = undefined
   }
 
-  protected shutdownRole(): void {
+  protected startShutdown(): void {
     this.closeAfter = true
     if (this.openExchanges === 0 && this.receiving === Phase.Head && !this.heads.started && this.backlogLength === 0) this.close(undefined)
   }
 
   // ── Time ────────────────────────────────────────────────────────────────────────────────────────
 
-  protected settle(now: Instant): void {
+  protected settleRole(now: Instant): void {
     if (this.stage !== Stage.Open) return
     const waiting =
       this.current !== undefined || this.receiving !== Phase.Head
@@ -345,7 +354,7 @@ export class ServerConnection extends Connection {
     else this.waitDeadline = now + (waiting === Waiting.Head ? this.limits.headTimeout : this.limits.idleTimeout)
   }
 
-  protected expireWait(_now: Instant): void {
+  protected expireWait(): void {
     if (this.heads.started) this.refuse(new ProtocolError('the request head took too long', 408))
     else this.close(undefined)
   }
