@@ -33,7 +33,7 @@ export class Client {
 
   /** The origin of `url`, whose path and query are ignored. Throws UsageError for anything but http and https. */
   origin(url: string | URL): Origin {
-    return this.#pool.origin(url)
+    return this.#pool.directory.find(url)
   }
 
   /**
@@ -43,7 +43,7 @@ export class Client {
    */
   exchange(origin: Origin | string, handler: ClientExchangeHandler, options?: ExchangeOptions): Ticket {
     const pool = this.#pool
-    return pool.exchange(typeof origin === 'string' ? pool.origin(origin) : (origin as PooledOrigin), handler, options)
+    return pool.exchange(typeof origin === 'string' ? pool.directory.find(origin) : (origin as PooledOrigin), handler, options)
   }
 
   /** `fetch` over the connections of this client; see the function of that name. */
@@ -53,7 +53,7 @@ export class Client {
 
   /** How the client is doing: connections, requests, reuse, drain, errors. A copy. */
   stats(): ClientStats {
-    return this.#pool.stats()
+    return this.#pool.directory.stats()
   }
 
   /** Takes no new requests, lets those that wait or run finish, closes every connection; fulfilled then. */

@@ -60,9 +60,8 @@ export class PooledConnection implements ConnectionHandler, Linked {
         if (!this.parked) this.origin.park(this)
         return
       }
-      if (this.served > 0 && pool.blocked.length > 0 && pool.mustYield(this.origin)) {
+      if (pool.room.claims(this)) {
         this.retired = true
-        pool.evictSoon(this)
         return
       }
       const exchange = this.engine.open(ticket)

@@ -19,7 +19,7 @@ test('when every dial fails, all who wait are told, once, and nothing is dialled
   )
   assert.ok(sent.every(({ handler }) => handler.error?.unprocessed === true))
   assert.equal(bench.dials.length, 3)
-  assert.deepEqual(bench.pool.stats().errors, { CONNECT_FAILED: 8 })
+  assert.deepEqual(bench.pool.directory.stats().errors, { CONNECT_FAILED: 8 })
   bench.assertEmpty()
 })
 
@@ -150,26 +150,26 @@ test('more waiting requests than the limit fail at once with QUEUE_FULL', () => 
   bench.request('e')
   bench.turn()
   assert.deepEqual(bench.takeLog(), ['b opened', 'a closed'])
-  assert.deepEqual(bench.pool.stats().errors, { QUEUE_FULL: 1 })
+  assert.deepEqual(bench.pool.directory.stats().errors, { QUEUE_FULL: 1 })
 })
 
 test('the limit over all: an idle connection of another origin makes room, the oldest first', () => {
   const bench = new Bench({ maxConnections: 2 })
   const [oldest, newest] = bench.idle(2) as [DoubleEngine, DoubleEngine]
-  const other = bench.pool.origin('http://other.test')
+  const other = bench.pool.directory.find('http://other.test')
   bench.request('a', undefined, other)
   bench.turn()
   assert.deepEqual([oldest.closed, newest.closed, bench.dials.length], [true, false, 3])
   const [taken] = bench.dials.slice(-1) as [DoubleDial]
   taken.accept().respond()
   assert.deepEqual(bench.takeLog(), ['a opened', 'a closed'])
-  assert.equal(bench.pool.evicting, 0)
+  assert.equal(bench.pool.room.evicting, 0)
 })
 
 test('the limit over all: who may not dial waits until a connection becomes idle or goes', () => {
   const bench = new Bench({ maxConnections: 1 })
   const [engine] = bench.idle(1) as [DoubleEngine]
-  const other = bench.pool.origin('http://other.test')
+  const other = bench.pool.directory.find('http://other.test')
   bench.request('a')
   bench.request('b', undefined, other)
   bench.turn()
@@ -188,7 +188,7 @@ test('the limit over all: who may not dial waits until a connection becomes idle
 
 test('the limit over all: a busy origin gives connections up until each has its share, and keeps those', () => {
   const bench = new Bench({ maxConnections: 4 })
-  const other = bench.pool.origin('http://other.test')
+  const other = bench.pool.directory.find('http://other.test')
   const busy = (origin = bench.origin): void => {
     bench.request('r', (handler) => (handler.whenClosed = () => busy(origin)), origin)
   }
@@ -211,7 +211,7 @@ test('the limit over all: more busy origins than connections take turns', () => 
   const bench = new Bench({ maxConnections: 1 })
   const served: string[] = []
   for (const name of ['a', 'b', 'c']) {
-    const origin = bench.pool.origin(`http://${name}.test`)
+    const origin = bench.pool.directory.find(`http://${name}.test`)
     const busy = (): void => {
       bench.request(
         name,

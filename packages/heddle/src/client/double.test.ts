@@ -206,7 +206,7 @@ export class Bench {
       },
     )
     this.pool = new Pool(settings)
-    this.origin = this.pool.origin('http://origin.test')
+    this.origin = this.pool.directory.find('http://origin.test')
   }
 
   #connect(target: DialTarget, options: DialOptions, done: (error: HeddleError | undefined, dialled: Dialled | undefined) => void) {
@@ -261,11 +261,11 @@ export class Bench {
 
   /** Nothing is left of anything. */
   assertEmpty(): void {
-    const { connections, idle, active, draining, dialling, waiting } = this.pool.stats()
+    const { connections, idle, active, draining, dialling, waiting } = this.pool.directory.stats()
     assert.deepEqual({ connections, idle, active, draining, dialling, waiting }, nothing)
-    assert.equal(this.pool.connections, 0)
+    assert.equal(this.pool.room.taken, 0)
     assert.equal(this.pool.waiting, 0)
-    assert.equal(this.pool.evicting, 0)
+    assert.equal(this.pool.room.evicting, 0)
   }
 }
 

@@ -82,7 +82,7 @@ test('close ends dials nobody waits for, and waits for those somebody does', asy
   const bench = new Bench()
   bench.request('a').ticket.cancel(CancelReason.Cancelled)
   const b = bench.request('b')
-  bench.request('c', undefined, bench.pool.origin('http://other.test'))
+  bench.request('c', undefined, bench.pool.directory.find('http://other.test'))
   bench.turn()
   b.ticket.cancel(CancelReason.Cancelled)
   const promise = bench.pool.close()
@@ -147,21 +147,21 @@ test('an unused origin is forgotten, its counts are not; an origin kept by the p
   assert.equal(bench.origin.known, true, 'not while it has a connection')
   engine.close()
   bench.world.advance(500)
-  bench.pool.origin('http://other.test')
+  bench.pool.directory.find('http://other.test')
   bench.world.advance(500)
   assert.equal(bench.origin.known, false)
   assert.deepEqual(
-    bench.pool.stats().origins.map(({ origin }) => origin),
+    bench.pool.directory.stats().origins.map(({ origin }) => origin),
     ['http://other.test'],
   )
-  assert.equal(bench.pool.stats().dialled, 1)
+  assert.equal(bench.pool.directory.stats().dialled, 1)
   bench.request('a')
   bench.turn()
   bench.dials[1]?.accept()
-  assert.deepEqual([bench.origin.known, bench.pool.stats().dialled, bench.pool.stats().requests], [true, 2, 2])
+  assert.deepEqual([bench.origin.known, bench.pool.directory.stats().dialled, bench.pool.directory.stats().requests], [true, 2, 2])
   bench.engines[1]?.close()
   bench.world.advance(2000)
-  const successor = bench.pool.origin('http://origin.test')
+  const successor = bench.pool.directory.find('http://origin.test')
   assert.notEqual(successor, bench.origin)
   bench.request('b')
   assert.deepEqual([successor.waiting.length, bench.origin.waiting.length], [1, 0], 'one queue for one origin')
@@ -170,10 +170,10 @@ test('an unused origin is forgotten, its counts are not; an origin kept by the p
 
 test('names that were only asked for leave nothing behind', () => {
   const bench = new Bench({ originLifetime: 1000 })
-  for (let i = 0; i < 2000; i++) bench.pool.origin(`http://host${i}.test`)
+  for (let i = 0; i < 2000; i++) bench.pool.directory.find(`http://host${i}.test`)
   assert.equal(bench.pool.timers, 1)
   bench.world.advance(1000)
-  assert.equal(bench.pool.stats().origins.length, 0)
+  assert.equal(bench.pool.directory.stats().origins.length, 0)
   assert.equal(bench.world.armed, 0)
 })
 
@@ -184,10 +184,10 @@ test('stats tell the present by state and the past by sums', () => {
   bench.request('draining').ticket.cancel(CancelReason.NoError)
   bench.turn()
   bench.request('active')
-  const other = bench.pool.origin('http://other.test')
+  const other = bench.pool.directory.find('http://other.test')
   bench.request('waiting', undefined, other)
   bench.turn()
-  const { origins, ...total } = bench.pool.stats()
+  const { origins, ...total } = bench.pool.directory.stats()
   assert.deepEqual(total, {
     connections: 3,
     idle: 1,

@@ -57,8 +57,8 @@ test('a burst dials no more than it needs and no more than the limit', () => {
   assert.deepEqual(bench.takeLog(), ['r0 opened', 'r1 opened', 'r2 opened', 'r3 opened'])
   for (let round = 0; round < 3; round++) for (const engine of bench.engines) if (engine.exchange !== undefined) engine.respond()
   assert.equal(bench.dials.length, 4)
-  assert.equal(bench.pool.stats().waiting, 0)
-  assert.equal(bench.pool.stats().idle, 4)
+  assert.equal(bench.pool.directory.stats().waiting, 0)
+  assert.equal(bench.pool.directory.stats().idle, 4)
 })
 
 for (const early of [true, false]) {
@@ -75,7 +75,7 @@ for (const early of [true, false]) {
       bench.turn()
     }
     assert.equal(bench.dials.length, 1)
-    assert.equal(bench.pool.stats().idle, 1)
+    assert.equal(bench.pool.directory.stats().idle, 1)
     assert.deepEqual(bench.takeLog().filter((line) => line === 'next closed').length, 3)
   })
 }
@@ -113,7 +113,7 @@ test('cancelling an open request is cancelling its exchange; afterwards it does 
   ticket.cancel(CancelReason.Timeout)
   bench.turn()
   assert.equal(handler.closes, 1)
-  assert.deepEqual(bench.pool.stats().errors, { CANCELLED: 1 })
+  assert.deepEqual(bench.pool.directory.stats().errors, { CANCELLED: 1 })
   bench.assertEmpty()
 })
 
@@ -126,7 +126,7 @@ test('a dial whose request was cancelled goes on, and its connection waits for t
   bench.turn()
   assert.equal(bench.dials.length, 1)
   bench.dials[0]?.accept()
-  assert.equal(bench.pool.stats().idle, 1)
+  assert.equal(bench.pool.directory.stats().idle, 1)
   bench.request('c')
   assert.deepEqual(bench.takeLog(), ['a closed CANCELLED', 'b closed CANCELLED', 'c opened'])
 })
@@ -196,7 +196,7 @@ test('while a connection drains, the next request also dials, and takes whicheve
     engine.afterCancel = 'drain'
     bench.request('a').ticket.cancel(CancelReason.NoError)
     bench.turn()
-    assert.equal(bench.pool.stats().draining, 1)
+    assert.equal(bench.pool.directory.stats().draining, 1)
     const { ticket } = bench.request('b')
     bench.turn()
     assert.equal(bench.dials.length, 2)
@@ -206,7 +206,7 @@ test('while a connection drains, the next request also dials, and takes whicheve
     assert.equal(ticket.reused, winner === 'drained')
     if (winner === 'drained') bench.dials[1]?.accept()
     else engine.drained(512)
-    const stats = bench.pool.stats()
+    const stats = bench.pool.directory.stats()
     assert.deepEqual([stats.idle, stats.active, stats.draining, stats.drained, stats.drainedBytes], [1, 1, 0, 1, 512])
   }
 })
@@ -225,7 +225,7 @@ test('at the limit, a request behind a draining connection dials when the drain 
   assert.equal(bench.dials.length, 2)
   bench.dials[1]?.accept()
   assert.deepEqual(bench.takeLog(), ['a opened', 'a closed CANCELLED', 'b opened'])
-  const { abandoned, abandonedBytes } = bench.pool.stats()
+  const { abandoned, abandonedBytes } = bench.pool.directory.stats()
   assert.deepEqual([abandoned, abandonedBytes], [1, 262_144])
 })
 
@@ -234,12 +234,12 @@ test('an idle connection that closes leaves; one that only refuses is passed ove
   const [first, second, third] = bench.idle(3) as [DoubleEngine, DoubleEngine, DoubleEngine]
   second.close()
   third.dead = true
-  assert.equal(bench.pool.stats().idle, 2)
+  assert.equal(bench.pool.directory.stats().idle, 2)
   bench.request('a')
   assert.ok(first.exchange !== undefined)
-  assert.equal(bench.pool.stats().idle, 0)
+  assert.equal(bench.pool.directory.stats().idle, 0)
   third.close()
-  assert.equal(bench.pool.stats().connections, 1)
+  assert.equal(bench.pool.directory.stats().connections, 1)
 })
 
 test('a connection that says it will close takes no further request', () => {
@@ -248,12 +248,12 @@ test('a connection that says it will close takes no further request', () => {
   bench.request('a')
   engine.handler.onDraining()
   engine.respond()
-  assert.equal(bench.pool.stats().draining, 1)
+  assert.equal(bench.pool.directory.stats().draining, 1)
   bench.request('b')
   bench.turn()
   assert.equal(bench.dials.length, 2)
   engine.close()
-  assert.equal(bench.pool.stats().connections, 0)
+  assert.equal(bench.pool.directory.stats().connections, 0)
 })
 
 const neverSent = (): PeerError => new PeerError('PEER_CLOSED', 'closed before the request was sent', { unprocessed: true })
@@ -275,8 +275,8 @@ test('a replayable request whose kept connection was dead moves on, ahead of tho
   assert.notEqual(a.handler.opened[0], a.handler.opened[1])
   first.respond()
   assert.deepEqual(bench.takeLog(), ['c opened', 'a closed'])
-  assert.equal(bench.pool.stats().retries, 1)
-  assert.deepEqual(bench.pool.stats().errors, {})
+  assert.equal(bench.pool.directory.stats().retries, 1)
+  assert.deepEqual(bench.pool.directory.stats().errors, {})
 })
 
 test('no request moves on that was sent, was answered, was cancelled, cannot be replayed, or had a new connection', () => {
@@ -356,15 +356,15 @@ test('a ticket whose exchange got another handler is over when the connection is
 test('origins are found again by any spelling, and only http and https have one', () => {
   const { pool, origin } = new Bench()
   for (const spelling of ['http://origin.test', 'http://origin.test:80/path?query', 'HTTP://ORIGIN.test/', new URL('http://origin.test')]) {
-    assert.equal(pool.origin(spelling), origin)
+    assert.equal(pool.directory.find(spelling), origin)
   }
   assert.deepEqual(
     [origin.scheme, origin.authority, origin.host, origin.port, `${origin}`],
     ['http', 'origin.test', 'origin.test', 80, 'http://origin.test'],
   )
-  const secure = pool.origin('https://[::1]:8443/')
+  const secure = pool.directory.find('https://[::1]:8443/')
   assert.deepEqual([secure.scheme, secure.authority, secure.host, secure.port], ['https', '[::1]:8443', '::1', 8443])
-  assert.throws(() => pool.origin('ftp://origin.test'), UsageError)
-  assert.throws(() => pool.origin('origin.test'), UsageError)
+  assert.throws(() => pool.directory.find('ftp://origin.test'), UsageError)
+  assert.throws(() => pool.directory.find('origin.test'), UsageError)
   assert.throws(() => new Bench().request('a', undefined, origin), UsageError)
 })
