@@ -143,7 +143,7 @@ test('halfOpen holds over TLS too', quick, async () => {
       socket.end('GET / HTTP/1.1\r\nhost: h\r\n\r\n')
       let text = ''
       for await (const chunk of socket) text += String(chunk)
-      assert.equal(/answer$/.test(text), halfOpen)
+      assert.equal(text.endsWith('answer'), halfOpen)
       raw.destroy()
     } finally {
       await server.close({ deadline: 1000 })
