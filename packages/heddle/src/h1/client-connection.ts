@@ -15,7 +15,6 @@ import {
 import { isHarmless, unprocessed } from './client-errors.ts'
 import { Connection } from './connection.ts'
 import { Http1Exchange } from './exchange.ts'
-import { listItems } from './field-line.ts'
 import { idleTimeoutFor } from './keep-alive.ts'
 import { clientLimits } from './limits.ts'
 import { Framing, responseFraming, responseMessage, type ResponseMessage } from './message.ts'
@@ -26,7 +25,7 @@ import { Stage } from './run-loop.ts'
 import { SectionReader } from './section-reader.ts'
 import type { StatusLine } from './start-line.ts'
 import { advance, allows, Phase, Step } from './state.ts'
-import { handshakeKey, withoutHandshake } from './upgrade.ts'
+import { handshakeKey, switchProblem, withoutHandshake } from './upgrade.ts'
 
 /**
  * The client's end of an HTTP/1.1 connection. It carries one exchange at a time; what is left of an
@@ -225,17 +224,9 @@ export class ClientConnection extends Connection {
 
   private receiveSwitch(exchange: Http1Exchange, message: ResponseMessage): void {
     const { section } = message
-    if (this.protocol === '') {
-      this.refuseResponse(new ProtocolError('101 without an Upgrade', 0))
-      return
-    }
-    if (!listItems(section.upgrade).includes(this.protocol)) {
-      this.refuseResponse(new ProtocolError('101 to another protocol', 0))
-      return
-    }
-    if (this.websocketKey !== '' && section.websocketAccept !== this.options.websocketAccept?.(this.websocketKey)) {
-      // RFC 6455 §4.1
-      this.refuseResponse(new ProtocolError('wrong or missing Sec-WebSocket-Accept', 0))
+    const problem = switchProblem(section, this.protocol, this.websocketKey, this.options)
+    if (problem !== '') {
+      this.refuseResponse(new ProtocolError(problem, 0))
       return
     }
     this.openTunnel(exchange, responseHead(200, withoutHandshake(section.fields, 'sec-websocket-accept')))

@@ -101,14 +101,14 @@ export abstract class Connection extends RunLoop implements HttpConnection, Exch
 
   protected take(buffer: Uint8Array, start: number, limit: number): void {
     if (this.backlogLength === 0) {
-      this.process(buffer, start, limit)
+      this.read(buffer, start, limit)
     } else {
       this.keep(buffer, start, limit)
       this.resume()
     }
   }
 
-  private process(buffer: Uint8Array, at: number, limit: number): void {
+  private read(buffer: Uint8Array, at: number, limit: number): void {
     while (at < limit) {
       if (this.stage !== Stage.Open) {
         this.swallow(limit - at)
@@ -152,7 +152,7 @@ export abstract class Connection extends RunLoop implements HttpConnection, Exch
     if (this.receiving === Phase.Head ? !this.mayReceiveHead : this.receiving !== Phase.Tunnel) return false
     const { backlog, backlogLength } = this
     this.dropInput()
-    this.process(backlog, 0, backlogLength)
+    this.read(backlog, 0, backlogLength)
     return true
   }
 
