@@ -62,6 +62,15 @@ export async function contentOf(request: IncomingMessage): Promise<Buffer> {
   return Buffer.concat(chunks)
 }
 
+/** Waits until `value` has stayed the same for 100 ms, for 5 s at most. */
+export async function still(value: () => number): Promise<void> {
+  const deadline = performance.now() + 5_000
+  for (let before = -1; before !== value(); await new Promise((resolve) => setTimeout(resolve, 100))) {
+    if (performance.now() > deadline) throw new Error(`never still: ${value()}`)
+    before = value()
+  }
+}
+
 /** Waits until `condition` holds, for 5 s at most: for what the other end of a socket sees a little later. */
 export async function until(condition: () => boolean, what: string): Promise<void> {
   const deadline = performance.now() + 5_000
