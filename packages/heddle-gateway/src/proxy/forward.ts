@@ -12,17 +12,19 @@ import {
   type Instant,
   type Priority,
 } from 'heddle/http'
-import { Alarm } from 'heddle/io'
 import type { RequestRecord } from '../record.ts'
 import type { Endpoint } from '../upstream/index.ts'
 import { Attempt } from './attempt.ts'
 import type { DeadlineQueue, Waiting } from './deadlines.ts'
+import { HeldContent } from './held-content.ts'
 import { planRequest, Refusal, type Plan } from './plan.ts'
 import type { ListenerState, Proxy } from './proxy.ts'
 import { answerFor, upstreamReason, type Answer, type Reason } from './reason.ts'
+import { TunnelWatch } from './tunnel-watch.ts'
 
 /** Request content kept until the response begins, so that it can be sent again, bytes. */
 const replayLimit = 65_536
+const noContent = new Uint8Array(0)
 
 /**
  * How far a request has come.
@@ -37,8 +39,6 @@ const replayLimit = 65_536
  */
 const Phase = { Reading: 0, Trying: 1, Responding: 2, Tunnel: 3, Answered: 4, Closed: 5 } as const
 type Phase = (typeof Phase)[keyof typeof Phase]
-
-const nothing: Uint8Array[] = []
 
 /**
  * One request on its way through: the handler of the client's exchange, and what holds it together
@@ -55,8 +55,10 @@ export class Forward implements ExchangeHandler, Waiting {
   before: Waiting | undefined
   after: Waiting | undefined
   phase: Phase
+  /** From the head to the close. */
   record: RequestRecord | undefined
   startedAt: Instant
+  /** Set from Trying on. */
   plan: Plan | undefined
   /** It asks for a tunnel: Upgrade, or extended CONNECT. */
   isTunnelRequest: boolean
@@ -64,8 +66,7 @@ export class Forward implements ExchangeHandler, Waiting {
   /** Endpoints that failed this request. */
   tried: Endpoint[] | undefined
   /** Request content that came before there was a connection, and, while `replayable`, all after it. */
-  held: Uint8Array[]
-  heldSize: number
+  held: HeldContent | undefined
   /** `held` is all the content that came so far. */
   replayable: boolean
   trailers: Fields | undefined
@@ -73,8 +74,7 @@ export class Forward implements ExchangeHandler, Waiting {
   responseEnded: boolean
   /** Request content the client got credit for. */
   credited: number
-  idleAlarm: Alarm | undefined
-  lastActivity: Instant
+  watch: TunnelWatch | undefined
 
   constructor(proxy: Proxy, listener: ListenerState, exchange: Exchange) {
     this.proxy = proxy
@@ -91,22 +91,16 @@ export class Forward implements ExchangeHandler, Waiting {
     this.isTunnelRequest = false
     this.attempt = undefined
     this.tried = undefined
-    this.held = nothing
-    this.heldSize = 0
+    this.held = undefined
     this.replayable = true
     this.trailers = undefined
     this.requestEnded = false
     this.responseEnded = false
     this.credited = 0
-    this.idleAlarm = undefined
-    this.lastActivity = 0
+    this.watch = undefined
   }
 
-  get now(): Instant {
-    return this.proxy.clock.now()
-  }
-
-  // The client's leg.
+  // ── The client's leg ────────────────────────────────────────────────────────────────────────────
 
   onHead(head: Head, end: boolean): void {
     const { proxy, listener, exchange } = this
@@ -138,17 +132,23 @@ export class Forward implements ExchangeHandler, Waiting {
   }
 
   onData(buffer: Uint8Array, start: number, limit: number, end: boolean): void {
-    const phase = this.phase
+    const { phase } = this
     if (this.record !== undefined) this.record.requestSize += limit - start
     if (end) this.requestEnded = true
     if (phase === Phase.Answered || phase === Phase.Closed) return
     const upstream = this.attempt?.exchange
-    if (phase === Phase.Tunnel) this.lastActivity = this.proxy.clock.now()
+    if (this.watch !== undefined) this.watch.lastActivity = this.proxy.clock.now()
     else if (upstream === undefined || this.isTunnelRequest) {
       // Bounded by the receive window: there is no credit for it before it has been sent.
-      this.hold(buffer, start, limit)
+      if (limit > start) this.hold(buffer, start, limit)
       return
-    } else if (this.replayable) this.keepForReplay(buffer, start, limit)
+    } else if (this.replayable && limit > start) {
+      const copy = this.keepForReplay(buffer, start, limit)
+      if (copy !== undefined) {
+        upstream.sendOwned(copy, end)
+        return
+      }
+    }
     upstream?.sendData(buffer, start, limit, end)
   }
 
@@ -169,42 +169,42 @@ export class Forward implements ExchangeHandler, Waiting {
   }
 
   onClose(error: HeddleError | undefined): void {
-    const record = this.record
-    const attempt = this.attempt
+    const { record, attempt } = this
     if (record === undefined) return
     if (error === undefined) {
       // Upstream may still be taking the end of what the client said.
       if (attempt !== undefined) attempt.detached = true
     } else {
-      this.recordClientError(record, error)
+      recordClientError(record, error)
       attempt?.cancel(this.phase === Phase.Tunnel ? CancelReason.ConnectError : upstreamCancelReason(error))
     }
-    if (this.phase === Phase.Tunnel) this.proxy.tunnels--
-    this.phase = Phase.Closed
+    if (this.watch !== undefined) {
+      this.watch.stop()
+      this.proxy.tunnels--
+    }
     this.deadlineQueue?.remove(this)
-    if (this.idleAlarm !== undefined) this.proxy.clock.clear(this.idleAlarm)
+    this.phase = Phase.Closed
     this.attempt = undefined
     this.record = undefined
-    this.held = nothing
+    this.held = undefined
     record.duration = this.proxy.clock.now() - this.startedAt
     this.proxy.endRequest(record)
   }
 
-  // The upstream leg.
+  // ── The upstream leg ────────────────────────────────────────────────────────────────────────────
 
   /** A connection is there, possibly another one than before: everything is sent from the beginning. */
   onUpstreamOpen(attempt: Attempt, upstream: Exchange): void {
-    const held = this.held
-    const trailers = this.trailers
-    const record = this.record as RequestRecord
-    record.upstreamProtocol = upstream.protocol
-    const bare = !this.isTunnelRequest && this.requestEnded && held.length === 0 && trailers === undefined
-    upstream.sendHead((this.plan as Plan).head, bare)
+    const { plan, held, trailers, requestEnded } = this
+    const { head } = plan as Plan
+    ;(this.record as RequestRecord).upstreamProtocol = upstream.protocol
     // What a client says in a tunnel before it is open may be meant for nobody: it waits.
-    if (bare || this.isTunnelRequest) return
-    for (let i = 0; i < held.length; i++) {
-      upstream.sendOwned(held[i] as Uint8Array, this.requestEnded && trailers === undefined && i === held.length - 1)
+    if (this.isTunnelRequest) {
+      upstream.sendHead(head, false)
+      return
     }
+    upstream.sendHead(head, requestEnded && held === undefined && trailers === undefined)
+    held?.sendTo(upstream, requestEnded && trailers === undefined)
     if (trailers !== undefined) upstream.sendTrailers(trailers)
     attempt.replayable = this.replayable
   }
@@ -216,29 +216,26 @@ export class Forward implements ExchangeHandler, Waiting {
       this.exchange.sendHead(head, false)
       return
     }
+    const upstream = attempt.exchange as Exchange
     const record = this.record as RequestRecord
     record.timeToHead = this.proxy.clock.now() - this.startedAt
     record.status = status
-    const sent = this.listener.response(head, attempt.exchange as Exchange)
+    const sent = this.listener.response(head, upstream)
     if (this.isTunnelRequest && status < 300) {
-      this.openTunnel(attempt, sent)
+      this.openTunnel(upstream, sent, record)
       return
     }
     this.phase = Phase.Responding
     this.replayable = false
-    this.held = nothing
+    this.held = undefined
     this.exchange.sendHead(sent, end)
     if (end) this.endResponse()
   }
 
   onUpstreamData(buffer: Uint8Array, start: number, limit: number, end: boolean): void {
-    if (this.phase === Phase.Tunnel) {
-      this.lastActivity = this.proxy.clock.now()
-      this.exchange.sendData(buffer, start, limit, end)
-      return
-    }
     this.exchange.sendData(buffer, start, limit, end)
-    if (end) this.endResponse()
+    if (this.watch !== undefined) this.watch.lastActivity = this.proxy.clock.now()
+    else if (end) this.endResponse()
   }
 
   onUpstreamTrailers(fields: Fields): void {
@@ -255,15 +252,17 @@ export class Forward implements ExchangeHandler, Waiting {
   }
 
   onUpstreamClose(attempt: Attempt, error: HeddleError | undefined): void {
-    const phase = this.phase
+    const { phase } = this
     if (phase === Phase.Trying) {
-      const reason = error === undefined ? 'upstream_closed' : upstreamReason(error)
-      if (error === undefined || !this.retry(attempt, error)) this.refuse(reason)
+      if (error === undefined) this.refuse('upstream_closed')
+      else if (!this.retry(attempt, error)) this.refuse(upstreamReason(error))
     } else if (error !== undefined && (phase === Phase.Tunnel || (phase === Phase.Responding && !this.responseEnded))) {
       // What the client has must not look complete.
       this.cut(upstreamReason(error), phase === Phase.Tunnel ? CancelReason.ConnectError : CancelReason.InternalError)
     }
   }
+
+  // ── Time limits ─────────────────────────────────────────────────────────────────────────────────
 
   /** The attempt waited too long for a connection. */
   onQueueTimeout(): void {
@@ -281,8 +280,15 @@ export class Forward implements ExchangeHandler, Waiting {
     }
   }
 
+  onTunnelIdle(): void {
+    this.attempt?.cancel(CancelReason.Timeout)
+    this.cut('tunnel_idle', CancelReason.Timeout)
+  }
+
+  // ── Ways on ─────────────────────────────────────────────────────────────────────────────────────
+
   /** Finds out where the request goes, and begins the first attempt. */
-  admit(head: Head, record: RequestRecord): void {
+  private admit(head: Head, record: RequestRecord): void {
     const { proxy, listener, exchange } = this
     const peer = listener.peer(exchange.connection)
     if (head !== peer.lastHead || peer.lastPlan === undefined) {
@@ -297,7 +303,7 @@ export class Forward implements ExchangeHandler, Waiting {
     }
     if (plan instanceof Refusal) {
       record.reason = plan.reason
-      this.answer(plan.answer)
+      this.answer(plan.answer, record)
       return
     }
     const endpoint = plan.cluster.pick()
@@ -310,12 +316,11 @@ export class Forward implements ExchangeHandler, Waiting {
     this.phase = Phase.Trying
     const { timeout } = plan.route
     if (timeout !== Infinity) proxy.deadlines(timeout).add(this)
-    this.start(endpoint)
+    this.start(endpoint, plan, record)
   }
 
-  start(endpoint: Endpoint): void {
-    const attempt = new Attempt(this, (this.plan as Plan).cluster, endpoint, this.replayable, this.proxy.clock.now())
-    const record = this.record as RequestRecord
+  private start(endpoint: Endpoint, plan: Plan, record: RequestRecord): void {
+    const attempt = new Attempt(this, plan.cluster, endpoint, this.replayable, this.proxy.clock.now())
     record.attempts++
     record.endpoint = endpoint.name
     this.attempt = attempt
@@ -323,115 +328,97 @@ export class Forward implements ExchangeHandler, Waiting {
   }
 
   /** Tries once more if that can do no harm. */
-  retry(attempt: Attempt, error: HeddleError): boolean {
+  private retry(attempt: Attempt, error: HeddleError): boolean {
     const { ticket } = attempt
-    const { route, cluster, head } = this.plan as Plan
+    const plan = this.plan as Plan
     const record = this.record as RequestRecord
-    if (!this.replayable || record.attempts > route.retry.attempts) return false
+    if (!this.replayable || record.attempts > plan.route.retry.attempts) return false
     const reused = ticket?.reused === true && !ticket.responded
     // RFC 9110 §9.2.2: what may have been acted on is sent again only if that changes nothing, and only
     // where the likely cause is that the upstream closed a kept-alive connection while the request was under way.
-    const stale = reused && isConnectionLoss(error) && isIdempotent(head.method)
+    const stale = reused && isConnectionLoss(error) && isIdempotent(plan.head.method)
     if (!error.unprocessed && !stale) return false
     const tried = (this.tried ??= [])
     tried.push(attempt.endpoint)
-    const next = cluster.pick(tried) ?? (reused ? attempt.endpoint : undefined)
+    const next = plan.cluster.pick(tried) ?? (reused ? attempt.endpoint : undefined)
     if (next === undefined) return false
-    this.start(next)
+    this.start(next, plan, record)
     return true
   }
 
-  refuse(reason: Reason): void {
-    ;(this.record as RequestRecord).reason = reason
-    this.answer(answerFor(reason))
+  private refuse(reason: Reason): void {
+    const record = this.record as RequestRecord
+    record.reason = reason
+    this.answer(answerFor(reason), record)
   }
 
-  answer(answer: Answer): void {
+  private answer({ status, fields, content }: Answer, record: RequestRecord): void {
     const { exchange } = this
-    const record = this.record as RequestRecord
     this.phase = Phase.Answered
-    this.held = nothing
-    record.status = answer.status
+    this.held = undefined
+    record.status = status
     this.deadlineQueue?.remove(this)
-    exchange.sendHead(responseHead(answer.status, answer.fields), answer.content.length === 0)
-    if (answer.content.length > 0) exchange.sendOwned(answer.content, true)
+    exchange.sendHead(responseHead(status, fields), content.length === 0)
+    if (content.length > 0) exchange.sendOwned(content, true)
     if (!this.requestEnded) exchange.discard()
   }
 
   /** Ends a response that cannot be completed so that the client sees it. */
-  cut(reason: Reason, how: CancelReason): void {
+  private cut(reason: Reason, how: CancelReason): void {
     ;(this.record as RequestRecord).reason = reason
     this.exchange.cancel(how)
   }
 
-  openTunnel(attempt: Attempt, head: Head): void {
-    const { proxy } = this
-    const upstream = attempt.exchange as Exchange
-    const record = this.record as RequestRecord
+  private openTunnel(upstream: Exchange, head: Head, record: RequestRecord): void {
+    const { proxy, held, requestEnded, exchange } = this
     this.phase = Phase.Tunnel
+    this.held = undefined
+    this.deadlineQueue?.remove(this)
     record.tunnel = true
     // Towards HTTP/1.1 clients the engine says it in their words.
-    if (this.exchange.protocol === 'h1') record.status = 101
+    if (exchange.protocol === 'h1') record.status = 101
     proxy.tunnels++
-    this.deadlineQueue?.remove(this)
-    this.exchange.sendHead(head, false)
-    const held = this.held
-    this.held = nothing
-    for (let i = 0; i < held.length; i++) upstream.sendOwned(held[i] as Uint8Array, this.requestEnded && i === held.length - 1)
-    if (this.requestEnded && held.length === 0) upstream.sendData(new Uint8Array(0), 0, 0, true)
-    this.lastActivity = proxy.clock.now()
-    this.idleAlarm = new Alarm(() => this.checkIdle())
-    proxy.clock.set(this.idleAlarm, this.lastActivity + proxy.tunnelIdleTimeout)
+    this.watch = new TunnelWatch(proxy.clock, proxy.tunnelIdleTimeout, () => this.onTunnelIdle())
+    exchange.sendHead(head, false)
+    if (held !== undefined) held.sendTo(upstream, requestEnded)
+    else if (requestEnded) upstream.sendData(noContent, 0, 0, true)
   }
 
-  checkIdle(): void {
-    const { clock, tunnelIdleTimeout } = this.proxy
-    const due = this.lastActivity + tunnelIdleTimeout
-    if (due > clock.now()) {
-      clock.set(this.idleAlarm as Alarm, due)
-      return
-    }
-    this.attempt?.cancel(CancelReason.Timeout)
-    this.cut('tunnel_idle', CancelReason.Timeout)
-  }
-
-  endResponse(): void {
+  private endResponse(): void {
     this.responseEnded = true
     // A refused Upgrade is a request without content, and complete.
     if (this.requestEnded || this.isTunnelRequest) return
-    // RFC 9112 §9.3, §9.6: the answer came early; nobody reads the rest of the request.
+    // RFC 9112 §9.6: the answer came early; nobody reads the rest of the request.
     this.exchange.discard()
     this.attempt?.cancel(CancelReason.NoError)
   }
 
-  hold(buffer: Uint8Array, start: number, limit: number): void {
-    if (limit === start) return
-    const copy = Buffer.allocUnsafe(limit - start)
-    copy.set(buffer.subarray(start, limit))
-    if (this.held === nothing) this.held = [copy]
-    else this.held.push(copy)
-    this.heldSize += copy.length
+  // ── Request content ─────────────────────────────────────────────────────────────────────────────
+
+  private hold(buffer: Uint8Array, start: number, limit: number): Uint8Array {
+    this.held ??= new HeldContent()
+    return this.held.add(buffer, start, limit)
   }
 
-  keepForReplay(buffer: Uint8Array, start: number, limit: number): void {
-    if (this.heldSize + limit - start <= replayLimit) {
-      this.hold(buffer, start, limit)
-      return
-    }
+  /** Keeps a copy and returns it; undefined, and never again, if that would be too much. */
+  private keepForReplay(buffer: Uint8Array, start: number, limit: number): Uint8Array | undefined {
+    const size = this.held === undefined ? 0 : this.held.size
+    if (size + limit - start <= replayLimit) return this.hold(buffer, start, limit)
     this.replayable = false
-    this.held = nothing
+    this.held = undefined
     if (this.attempt !== undefined) this.attempt.replayable = false
+    return undefined
   }
+}
 
-  recordClientError(record: RequestRecord, error: HeddleError): void {
-    if (error instanceof ProtocolError) {
-      record.reason ||= 'client_error'
-      if (record.status === 0) record.status = error.status
-    } else if (error instanceof TimeoutError) {
-      record.reason ||= 'client_timeout'
-      if (record.status === 0 && error.phase === 'body') record.status = 408
-    } else record.reason ||= error.code === 'SHUTDOWN' ? 'shutdown' : 'client_closed'
-  }
+function recordClientError(record: RequestRecord, error: HeddleError): void {
+  if (error instanceof ProtocolError) {
+    record.reason ||= 'client_error'
+    if (record.status === 0) record.status = error.status
+  } else if (error instanceof TimeoutError) {
+    record.reason ||= 'client_timeout'
+    if (record.status === 0 && error.phase === 'body') record.status = 408
+  } else record.reason ||= error.code === 'SHUTDOWN' ? 'shutdown' : 'client_closed'
 }
 
 /** Client gone: nobody wants the answer. A faulty message must not look complete upstream. */
@@ -439,7 +426,7 @@ function upstreamCancelReason(error: HeddleError): CancelReason {
   return error instanceof ProtocolError ? CancelReason.MessageError : CancelReason.Cancelled
 }
 
-/** The connection went away under the request. */
+/** The connection went away under the request, before a byte of an answer. */
 function isConnectionLoss({ code }: HeddleError): boolean {
-  return code === 'PEER_CLOSED' || code === 'PEER_RESET' || code === 'NETWORK_ERROR' || code === 'MESSAGE_TRUNCATED'
+  return code === 'PEER_CLOSED' || code === 'PEER_RESET' || code === 'NETWORK_ERROR'
 }

@@ -64,14 +64,21 @@ test('what a trusted peer says is kept and extended, in one line each', () => {
     'x-forwarded-proto',
     'https',
   ]
-  deepEqual(build([...told, 'forwarded', 'for=1.1.1.1', 'x-real-ip', '1.1.1.1'], 'both', peer('10.0.0.1', ['10.0.0.0/8'])), [
-    'x-real-ip: 1.1.1.1',
-    'via: 1.1 gw',
-    'x-forwarded-for: 1.1.1.1, 2.2.2.2, 10.0.0.1',
-    'x-forwarded-host: shop.example',
-    'x-forwarded-proto: https',
-    'forwarded: for=1.1.1.1, for=10.0.0.1;host=example.org;proto=http',
-  ])
+  deepEqual(
+    build(
+      [...told, 'forwarded', 'for=1.1.1.1', 'x-real-ip', '1.1.1.1', 'x_forwarded_for', 'a lie'],
+      'both',
+      peer('10.0.0.1', ['10.0.0.0/8']),
+    ),
+    [
+      'x-real-ip: 1.1.1.1',
+      'via: 1.1 gw',
+      'x-forwarded-for: 1.1.1.1, 2.2.2.2, 10.0.0.1',
+      'x-forwarded-host: shop.example',
+      'x-forwarded-proto: https',
+      'forwarded: for=1.1.1.1, for=10.0.0.1;host=example.org;proto=http',
+    ],
+  )
   deepEqual(build(['x-forwarded-for', '1.1.1.1'], 'none', peer('10.0.0.1', ['10.0.0.1'])), ['x-forwarded-for: 1.1.1.1', 'via: 1.1 gw'])
 })
 

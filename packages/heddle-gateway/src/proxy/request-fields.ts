@@ -28,7 +28,8 @@ export function requestFields(fields: Fields, authority: string, peer: Peer, lis
     const name = fields[i] as string
     const value = fields[i + 1] as string
     if (isForwarding(name)) {
-      if (!trusted) continue
+      // No proxy spells them with `_`: they are a client's, whoever passed them on.
+      if (!trusted || name.includes('_')) continue
       // One line each, for upstreams that read the first or the last only.
       if (writesPlain && name === 'x-forwarded-for') clients = join(clients, value)
       else if (writesPlain && name === 'x-forwarded-host') host = join(host, value)
