@@ -1,5 +1,5 @@
 import { HeddleError, type Address } from '../http/index.ts'
-import { Alarm, type Clock, type Listener, type TlsServerOptions } from '../io/index.ts'
+import { Alarm, systemClock, type Clock, type Listener, type TlsServerOptions } from '../io/index.ts'
 import type { Connections } from './connections.ts'
 import type { CloseOptions, ServerStats } from './options.ts'
 
@@ -16,6 +16,8 @@ export class Server implements AsyncDisposable {
   readonly #alarm: Alarm
   readonly #look: Alarm
   #closing: PromiseWithResolvers<void> | undefined
+  /** Keeps the process running while it closes. */
+  #hold: NodeJS.Timeout | undefined
 
   constructor(clock: Clock, listener: Listener, connections: Connections, secure: boolean) {
     this.#clock = clock
@@ -25,6 +27,7 @@ export class Server implements AsyncDisposable {
     this.#alarm = new Alarm(() => this.#cut())
     this.#look = new Alarm(() => this.#watch())
     this.#closing = undefined
+    this.#hold = undefined
   }
 
   /** Where it listens: address and port, or the path of a Unix socket with port 0. */
@@ -108,11 +111,19 @@ export class Server implements AsyncDisposable {
     }
     const closing = (this.#closing = Promise.withResolvers<void>())
     this.#clock.set(this.#alarm, deadline)
+    // The last connection may go between two looks, and alarms alone keep no process running.
+    if (this.#clock === systemClock()) this.#hold = setInterval(() => {}, closeDeadline)
     const stopped = this.#listener.stop()
     // A handler may have called, inside the run of an engine, where engines must not be told.
     this.#clock.soon(() => {
       this.#connections.shutdown()
-      stopped.then(() => this.#watch(), closing.reject)
+      stopped.then(
+        () => this.#watch(),
+        (error: unknown) => {
+          clearInterval(this.#hold)
+          closing.reject(error)
+        },
+      )
     })
     return closing.promise
   }
@@ -128,6 +139,7 @@ export class Server implements AsyncDisposable {
       return
     }
     this.#clock.clear(this.#alarm)
+    clearInterval(this.#hold)
     this.#closing?.resolve()
   }
 
