@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
 import { test, type TestContext } from 'node:test'
+import { promisify } from 'node:util'
 import * as zlib from 'node:zlib'
 import { Client, fetch, Response, serve, type FetchHandler, type Server } from 'heddle'
 
@@ -55,6 +57,19 @@ test('a server may pass a request on, and its client’s going away with it', as
   assert.equal(await echoed.text(), `mine ${'x'.repeat(300_000)}`)
   await assert.rejects(fetch(`${front}/wait`, { signal: AbortSignal.timeout(50) }), { name: 'TimeoutError' })
   assert.ok((await left) !== undefined)
+})
+
+test('a program that fetches and serves ends when it has closed both', async () => {
+  const program = `import { Client, Response, serve } from 'heddle'
+    const server = await serve({ port: 0, hostname: '127.0.0.1', fetch: () => new Response('ok') })
+    const client = new Client()
+    console.log(await (await client.fetch(server.url)).text())
+    await client.close()
+    await server.close()`
+  const flags = ['--conditions=@heddle/source', '--input-type=module', '--eval', program]
+  // A status other than 0, such as that of an unsettled await, rejects.
+  const { stdout, stderr } = await promisify(execFile)(process.execPath, flags, { timeout: 20_000 })
+  assert.deepEqual([stdout, stderr], ['ok\n', ''])
 })
 
 test('both ends of Heddle: a body there and back, and trailers behind it', async (t) => {

@@ -36,13 +36,27 @@ const codings = new Map<string, Coding>([
   ['br', brotli],
 ])
 
-// Node has it from 22.15 on.
-if (typeof zlib.createZstdDecompress === 'function') {
+if (noticesCutZstd()) {
   codings.set('zstd', {
     name: 'zstd',
     stream: () => zlib.createZstdDecompress(),
     whole: (bytes, options) => zlib.zstdDecompressSync(bytes, options),
   })
+}
+
+/** Content codings that are undone, as `accept-encoding` lists them. */
+export const acceptEncoding: string = [...codings.keys()].filter((name) => name !== 'x-gzip').join(', ')
+
+/** Node has zstd from 22.15 on, but at first took content that was cut for complete: then it is not asked for. */
+function noticesCutZstd(): boolean {
+  if (typeof zlib.zstdDecompressSync !== 'function') return false
+  try {
+    // RFC 8878 §3.1.1: a frame with one raw block of six bytes, of which three are there.
+    zlib.zstdDecompressSync(Uint8Array.of(0x28, 0xb5, 0x2f, 0xfd, 0x20, 0x06, 0x31, 0x00, 0x00, 0x68, 0x65, 0x64))
+    return false
+  } catch {
+    return true
+  }
 }
 
 /** RFC 9110 §8.4.1.2: deflate means the zlib format, but some servers send it without the wrapping; RFC 1950 §2.2 tells them apart. */

@@ -1,11 +1,8 @@
-import * as zlib from 'node:zlib'
 import type { Fields } from '../http/index.ts'
+import { acceptEncoding } from './decompress.ts'
 
 /** What fetch calls itself when the program says nothing else. */
 export const userAgent = 'heddle/0.1.0'
-
-/** Content codings this Node can undo, as `accept-encoding` lists them: zstd came with Node 22.15. */
-export const acceptEncoding: string = typeof zlib.createZstdDecompress === 'function' ? 'gzip, deflate, br, zstd' : 'gzip, deflate, br'
 
 /** Fields that tell of the content: gone when a redirect drops it (Fetch, request-body-header name). */
 export const contentFields: ReadonlySet<string> = new Set([

@@ -6,7 +6,8 @@ import { promisify } from 'node:util'
 import * as zlib from 'node:zlib'
 import { HeddleError, UsageError } from '../http/index.ts'
 import { Headers, Request, Response } from '../web/index.ts'
-import { acceptEncoding, userAgent } from './fetch-fields.ts'
+import { acceptEncoding } from './decompress.ts'
+import { userAgent } from './fetch-fields.ts'
 import { fetch } from './fetch-shared.ts'
 import type { FetchInit, FetchInput } from './fetch-init.ts'
 import { contentOf, startClient, startServer, type Answer } from './fetch-server.test.ts'
@@ -116,6 +117,7 @@ test('what goes on the wire is what Node sends', async (t) => {
 })
 
 test('the fields that fetch adds', async (t) => {
+  assert.match(acceptEncoding, /^gzip, deflate, br(, zstd)?$/)
   const { url } = await startServer(t, echo)
   const client = startClient(t)
   const { fields } = (await (await client.fetch(url)).json()) as Echo
