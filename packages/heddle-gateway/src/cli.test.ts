@@ -8,6 +8,7 @@ import type { Readable } from 'node:stream'
 import { after, describe, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { Response, serve, type Server } from 'heddle/server'
+import { main } from './cli.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'heddle-cli-'))
 const running = new Set<Program>()
@@ -26,9 +27,10 @@ class Program {
   errors = ''
   readonly #waiting = new Set<() => void>()
 
-  constructor(args: readonly string[]) {
+  /** `detached`: in a process group of its own, as a shell starts it. */
+  constructor(args: readonly string[], detached = false) {
     running.add(this)
-    this.child = spawn(process.execPath, ['--conditions=@heddle/source', bin, ...args], { stdio: ['ignore', 'pipe', 'pipe'] })
+    this.child = spawn(process.execPath, ['--conditions=@heddle/source', bin, ...args], { stdio: ['ignore', 'pipe', 'pipe'], detached })
     this.child.stdout.setEncoding('utf8').on('data', (text: string) => {
       this.output += text
       this.#wake()
@@ -76,7 +78,7 @@ async function finished(args: readonly string[]): Promise<{ status: unknown; out
 
 const valid = 'listeners: [{ name: web, host: 127.0.0.1, port: 0 }]\nroutes: [{ name: all, cluster: app }]\n'
 
-describe('the program', { concurrency: 2 }, () => {
+describe('the program', () => {
   test('says how it is used', async () => {
     const { status, output } = await finished(['--help'])
     assert.equal(status, 0)
@@ -101,14 +103,21 @@ describe('the program', { concurrency: 2 }, () => {
     [['run', '-c', 'x', '--port', '1'], '--port and --admin-port are for the demo'],
   ]
   for (const [args, message] of misuses) {
-    test(`does not accept: ${args.join(' ') || '(nothing)'}`, async () => {
-      const { status, output, errors } = await finished(args)
-      assert.equal(status, 2)
-      assert.equal(output, '')
-      assert.equal(errors.split('\n')[0], `heddle-gateway: ${message}`)
-      assert.match(errors, /Usage:/)
+    test(`does not accept: ${args.join(' ') || '(nothing)'}`, async (context) => {
+      const printed = context.mock.method(console, 'error', () => {})
+      assert.equal(await main(args), 2)
+      const [text] = printed.mock.calls[0]?.arguments as [string]
+      assert.equal(text.split('\n')[0], `heddle-gateway: ${message}`)
+      assert.match(text, /Usage:/)
     })
   }
+
+  test('exits with 2 for bad usage', async () => {
+    const { status, output, errors } = await finished(['serve'])
+    assert.equal(status, 2)
+    assert.equal(output, '')
+    assert.match(errors, /^heddle-gateway: there is no command serve\n\nUsage:/)
+  })
 
   test('validates', async () => {
     const good = file('good.yaml', `${valid}clusters: [{ name: app, endpoints: [127.0.0.1:1] }]\n`)
@@ -176,6 +185,39 @@ describe('the running program', { concurrency: 2 }, () => {
     const cut = assert.rejects(answer)
     await arrived
     program.child.kill('SIGINT')
+    await program.says(/draining/)
+    program.child.kill('SIGTERM')
+    assert.equal(await program.ended, 1)
+    await cut
+    await origin.close({ deadline: 0 })
+  })
+
+  test('drains its workers too when the whole group is signalled, as Ctrl-C does', async () => {
+    const { origin, arrived, release } = await slowOrigin()
+    const config = `workers: 2\n${valid}clusters: [{ name: app, endpoints: [127.0.0.1:${origin.port}] }]\n`
+    const program = new Program(['-c', file('workers.yaml', config)], true)
+    const [, url] = await program.says(/listener web on (\S+)\n/)
+    const [, first, second] = await program.says(/2 workers: (\d+), (\d+)\n/)
+    const answer = fetch(`${url}/slow`).then((response) => response.text())
+    await arrived
+    process.kill(-(program.child.pid as number), 'SIGINT')
+    await program.says(/draining/)
+    release()
+    assert.equal(await answer, 'late')
+    assert.equal(await program.ended, 0)
+    for (const pid of [first, second]) assert.throws(() => process.kill(Number(pid), 0), { code: 'ESRCH' })
+    assert.doesNotMatch(program.errors, /another one starts/)
+    await origin.close({ deadline: 0 })
+  })
+
+  test('ends its workers at once at a second signal', async () => {
+    const { origin, arrived } = await slowOrigin()
+    const config = `workers: 2\n${valid}clusters: [{ name: app, endpoints: [127.0.0.1:${origin.port}] }]\n`
+    const program = new Program(['-c', file('workers-twice.yaml', config)])
+    const [, url] = await program.says(/listener web on (\S+)\n/)
+    const cut = assert.rejects(fetch(`${url}/slow`))
+    await arrived
+    program.child.kill('SIGTERM')
     await program.says(/draining/)
     program.child.kill('SIGTERM')
     assert.equal(await program.ended, 1)

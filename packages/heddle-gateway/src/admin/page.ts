@@ -21,7 +21,7 @@ a { color: var(--accent); text-decoration: none } a:hover { text-decoration: und
 .wide { grid-column: 1 / -1 } svg { display: block; width: 100%; height: 64px }
 .box { background: var(--card); border: 1px solid var(--line); border-radius: 10px; overflow-x: auto }
 table { border-collapse: collapse; width: 100%; font-size: 14px; font-variant-numeric: tabular-nums }
-th, td { text-align: right; padding: 7px 14px; white-space: nowrap; border-top: 1px solid var(--line) }
+th, td { text-align: right; padding: 7px 14px; white-space: pre; border-top: 1px solid var(--line) }
 thead th { border-top: 0; color: var(--dim); font-weight: 500; font-size: 13px }
 th:first-child, td:first-child { text-align: left }
 code { font: 13px ui-monospace, monospace }

@@ -111,7 +111,7 @@ class Origin {
       child.once('message', ({ port }: { port: number }) => {
         this.pid = child.pid as number
         this.#port = port
-        child.send({ adminUrl: this.#adminUrl })
+        this.#tell(child)
         resolve(port)
       })
       child.once('error', reject)
@@ -127,7 +127,12 @@ class Origin {
   /** Tells the origin what its page links to. */
   link(adminUrl: string): void {
     this.#adminUrl = adminUrl
-    if (this.#child?.connected === true) this.#child.send({ adminUrl })
+    if (this.#child !== undefined) this.#tell(this.#child)
+  }
+
+  #tell(child: ChildProcess): void {
+    // It may be ending just now; then its successor is told.
+    if (child.connected) child.send({ adminUrl: this.#adminUrl }, () => {})
   }
 
   #restart(why: string): void {
