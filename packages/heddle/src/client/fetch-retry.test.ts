@@ -79,6 +79,28 @@ test('a fresh connection that dies is no reason to try again', async (t) => {
   assert.equal(connections(), 1)
 })
 
+test('after two retries it is enough', async (t) => {
+  let died = 0
+  const first: Socket[] = []
+  const { url } = await startRawServer(t, (socket) => {
+    let requests = 0
+    socket.on('data', () => {
+      if (++requests === 2) {
+        died++
+        socket.destroy()
+        return
+      }
+      // Five at once, so that five connections are kept, each of which dies under its second request.
+      first.push(socket)
+      if (first.length >= 5) for (const waiting of first.splice(0)) waiting.write(ok)
+    })
+  })
+  const client = startClient(t, { maxConnectionsPerOrigin: 5 })
+  await Promise.all(Array.from({ length: 5 }, async () => (await client.fetch(url)).text()))
+  await assert.rejects(client.fetch(url), failed)
+  assert.equal(died, 3)
+})
+
 test('retries: 0 turns it off', async (t) => {
   const { url } = await startRawServer(
     t,

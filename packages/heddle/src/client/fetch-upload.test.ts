@@ -75,6 +75,16 @@ test('a chunk that is no bytes is a TypeError', async (t) => {
   await assert.rejects(client.fetch(url, { method: 'POST', body: stream, duplex: 'half' }), TypeError)
 })
 
+test('a stream can be sent once: the second fetch of it rejects with TypeError', async (t) => {
+  const { url } = await startServer(t, async (request, response) => response.end(await contentOf(request)))
+  const client = startClient(t)
+  const body = new Blob(['content']).stream()
+  const first = client.fetch(url, { method: 'POST', body, duplex: 'half' })
+  await assert.rejects(client.fetch(url, { method: 'POST', body, duplex: 'half' }), TypeError)
+  assert.equal(await (await first).text(), 'content')
+  await assert.rejects(client.fetch(url, { method: 'POST', body, duplex: 'half' }), TypeError)
+})
+
 test('content that is longer or shorter than the program stated', async (t) => {
   const { url } = await startServer(t, (request) => void request.on('error', () => {}).resume())
   const client = startClient(t)
