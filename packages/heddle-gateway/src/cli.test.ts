@@ -106,7 +106,7 @@ describe('the program', () => {
     test(`does not accept: ${args.join(' ') || '(nothing)'}`, async (context) => {
       const printed = context.mock.method(console, 'error', () => {})
       assert.equal(await main(args), 2)
-      const [text] = printed.mock.calls[0]?.arguments as [string]
+      const text = String(printed.mock.calls[0]?.arguments[0])
       assert.equal(text.split('\n')[0], `heddle-gateway: ${message}`)
       assert.match(text, /Usage:/)
     })

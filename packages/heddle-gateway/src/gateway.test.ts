@@ -8,7 +8,7 @@ import { connect } from 'node:tls'
 import { Response, serve, type Server } from 'heddle/server'
 import { makeCertificate } from 'heddle/testing'
 import { ListenError, parseConfig, startGateway, type Gateway, type Summary } from './index.ts'
-import { parsePrometheus } from './metrics/parse-prometheus.ts'
+import { parsePrometheus } from '../test/parse-prometheus.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'heddle-gateway-'))
 after(() => rmSync(folder, { recursive: true }))

@@ -3,7 +3,7 @@ import { describe, test } from 'node:test'
 import type { RequestRecord } from '../record.ts'
 import { seriesLimit, ValueFamily } from './family.ts'
 import { familiesOf, mergeSnapshots, renderPrometheus, summarize, Traffic, type Snapshot } from './index.ts'
-import { parsePrometheus, type ParsedFamily, type Sample } from './parse-prometheus.ts'
+import { parsePrometheus, type ParsedFamily, type Sample } from '../../test/parse-prometheus.ts'
 
 function record(change: Partial<RequestRecord> = {}): RequestRecord {
   return {

@@ -4,7 +4,7 @@ import { describe, test } from 'node:test'
 import { Client } from 'heddle/client'
 import { Response, serve, type Server } from 'heddle/server'
 import { parseConfig, startGateway, type Gateway } from '../index.ts'
-import { parsePrometheus } from '../metrics/parse-prometheus.ts'
+import { parsePrometheus } from '../../test/parse-prometheus.ts'
 
 function start(origin: Server, errors: string[] = []): Promise<Gateway> {
   const config = parseConfig(`
