@@ -245,6 +245,22 @@ test('discarded and cancelled content is drained, counted, and the connection ke
   }
 })
 
+test('what was drained is counted even when the next request begins in the same turn', async () => {
+  const site = siteOf(new World(), (socket) => write(socket, ok('0123456789')))
+  const first = site.get('/first')
+  first.whenHead = () => first.exchange?.discard()
+  let next: Get | undefined
+  const { onClose } = first
+  first.onClose = (error) => {
+    onClose.call(first, error)
+    next = site.get('/next')
+  }
+  site.world.advance(100)
+  assert.deepEqual([next?.outcome, site.sockets.length], ['200 0123456789', 1])
+  assert.deepEqual([site.client.stats().drained, site.client.stats().drainedBytes], [1, 10])
+  await assertGone(site)
+})
+
 test('too much to drain, or too slow, costs the connection and is counted', async () => {
   for (const [declared, sent] of [
     [300_000, 1000],

@@ -4,6 +4,7 @@ import {
   responseHead,
   TimeoutError,
   UsageError,
+  withoutField,
   type ConnectionHandler,
   type ConnectionInfo,
   type Exchange,
@@ -52,6 +53,8 @@ export class ClientConnection extends Connection {
   private idleTimeout: number
   private waiting: Waiting
   private drainNotice: DrainNotice
+  /** What `drainNotice` tells; `dropped` may count for the next response by then. */
+  private drainedSize: number
 
   constructor(info: ConnectionInfo, handler: ConnectionHandler, options: Http1Options, _now: Instant) {
     super(info, handler, options.limits === undefined ? clientLimits : { ...clientLimits, ...options.limits })
@@ -69,6 +72,7 @@ export class ClientConnection extends Connection {
     this.idleTimeout = this.limits.idleTimeout
     this.waiting = Waiting.None
     this.drainNotice = DrainNotice.None
+    this.drainedSize = 0
   }
 
   get openable(): number {
@@ -249,7 +253,8 @@ export class ClientConnection extends Connection {
     const { status } = message.line
     if (this.sending === Phase.Waiting) {
       if (status < 300 && this.protocol === '') {
-        this.openTunnel(exchange, message.head)
+        // RFC 9112 §6.3: a length or coding in it means nothing.
+        this.openTunnel(exchange, responseHead(status, withoutField(message.head.fields, 'content-length')))
         return
       }
       // On every version a 2xx opens the tunnel, so this one cannot be handed on as one.
@@ -351,7 +356,7 @@ export class ClientConnection extends Connection {
   }
 
   protected abandonDrain(error: HeddleError | undefined): void {
-    this.drainNotice = DrainNotice.GivenUp
+    this.noteDrain(DrainNotice.GivenUp)
     this.reset(error)
   }
 
@@ -392,8 +397,13 @@ export class ClientConnection extends Connection {
   private finishDrain(): void {
     this.receiving = advance(this.receiving, Step.Next)
     this.drainDeadline = Infinity
-    this.drainNotice = DrainNotice.Completed
+    this.noteDrain(DrainNotice.Completed)
     if (this.closeAfter) this.close(undefined)
+  }
+
+  private noteDrain(notice: DrainNotice): void {
+    this.drainNotice = notice
+    this.drainedSize = this.dropped
   }
 
   private refuseResponse(error: HeddleError): void {
@@ -428,7 +438,7 @@ export class ClientConnection extends Connection {
   protected failAll(error: HeddleError, local: boolean): void {
     const exchange = this.current
     if (exchange === undefined) {
-      if (this.receiving === Phase.Content) this.drainNotice = DrainNotice.GivenUp
+      if (this.receiving === Phase.Content) this.noteDrain(DrainNotice.GivenUp)
       return
     }
     const told = this.begun || local ? error : unprocessed(error)
@@ -450,7 +460,7 @@ export class ClientConnection extends Connection {
       const completed = this.drainNotice === DrainNotice.Completed
       this.drainNotice = DrainNotice.None
       try {
-        this.handler.onDrained(this.dropped, completed)
+        this.handler.onDrained(this.drainedSize, completed)
       } catch {
         // It is a report: nothing depends on it.
       }
