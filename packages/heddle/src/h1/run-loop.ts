@@ -144,12 +144,12 @@ export abstract class RunLoop implements StreamEngine {
   transmit(out: OutboxLike, now: Instant): boolean {
     this.enter()
     this.tellOvers(true)
-    let resumed: boolean
+    this.resume()
     do {
-      resumed = this.resume()
       if (this.queue.take(out) > 0) this.sendDeadline = Infinity
       this.reportSent()
-    } while (out.room > 0 && (resumed || this.queue.ready))
+      // What left made room for the answers to requests that wait: nothing else would come back to them.
+    } while ((this.resume() || this.queue.ready) && out.room > 0)
     if (!this.queue.ready) this.sendDeadline = Infinity
     else if (this.sendDeadline === Infinity) this.sendDeadline = now + this.limits.sendTimeout
     this.leave(now, true)
