@@ -71,7 +71,8 @@ test('pipelining flood by a client that reads nothing: the server stops reading'
   const { bytesRead, bytesWritten, exchanges } = server.stats()
   assert.ok(bytesRead < 1_500_000, `${bytesRead} of ${batch.length * 20} bytes were read`)
   assert.ok(bytesWritten < 2_500_000, `${bytesWritten} bytes were written`)
-  assert.ok(exchanges <= 1, 'one at a time')
+  // One runs; the others are answered, and their answers wait in 64 KiB.
+  assert.ok(exchanges < 100, `${exchanges} exchanges`)
   assert.ok(asked.length < 10_000)
   world.advance(60_000)
   assert.equal(server.stats().connections, 0, 'it is dropped in the end')

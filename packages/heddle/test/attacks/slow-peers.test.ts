@@ -73,6 +73,34 @@ test('slow body: content that stops is given up after 30 s with 408', async () =
   }
 })
 
+test('an idle connection is kept for 60 s after its last answer, and no longer', async () => {
+  const { world, connect, close } = await worldServer(new World())
+  const { peer } = connect()
+  world.advance(5000)
+  peer.send(`GET / HTTP/1.1\r\n${host}\r\n`)
+  peer.want('an answer', head)
+  peer.want('its content', '0\n')
+  world.advance(59_000)
+  peer.wantIdle('it may ask again')
+  world.advance(1500)
+  peer.wantClose('it did not', 'end')
+  peer.end()
+  await close()
+})
+
+test('unread content that trickles in behind the answer is read for half a second, then the connection closes', async () => {
+  const { world, server, connect, close } = await worldServer(new World())
+  const { peer } = connect()
+  peer.send(`POST /size/10 HTTP/1.1\r\n${host}Content-Length: 100000\r\n\r\n`)
+  trickle(world, peer, 'x'.repeat(100_000), 100)
+  peer.world.run({ until: world.now() + 100 })
+  assert.match(peer.received.toString('latin1'), / 200 /)
+  world.advance(2000)
+  assert.equal(server.stats().connections, 0)
+  assert.notEqual(peer.closedBy, 'no')
+  await close()
+})
+
 test('slow reader: a client that reads nothing is dropped after 60 s, and its content is not produced meanwhile', async () => {
   const { world, server, connect, close } = await worldServer(new World())
   const { peer, socket } = connect()

@@ -8,7 +8,7 @@ export interface Asked {
 }
 
 /**
- * A handler that remembers what was asked: `/size/N` gives N bytes, a tunnel echoes, anything else
+ * A handler that remembers what was asked: `/size/N` gives N bytes and wants no content, a tunnel echoes, anything else
  * gives back the length of the request's content once all of it came.
  */
 export class Target implements ExchangeHandler {
@@ -36,6 +36,7 @@ export class Target implements ExchangeHandler {
     const size = /^\/size\/(\d+)$/.exec(head.path)
     if (size !== null) {
       this.#left = Number(size[1])
+      if (!end) this.#exchange.discard()
       this.#exchange.sendHead(responseHead(200, ['content-length', String(this.#left)]), this.#left === 0)
       this.#sendMore()
     } else if (end) this.#answer()
