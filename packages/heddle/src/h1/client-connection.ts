@@ -1,4 +1,5 @@
 import {
+  isFieldValue,
   PeerError,
   ProtocolError,
   responseHead,
@@ -58,6 +59,8 @@ export class ClientConnection extends Connection {
 
   constructor(info: ConnectionInfo, handler: ConnectionHandler, options: Http1Options, _now: Instant) {
     super(info, handler, options.limits === undefined ? clientLimits : { ...clientLimits, ...options.limits })
+    // Whatever goes into a head is checked; this here once.
+    if (!isFieldValue(options.proxyAuthorization ?? '')) throw new UsageError('invalid proxyAuthorization')
     this.options = options
     this.heads = new SectionReader(responseSyntax, this.limits)
     this.method = ''

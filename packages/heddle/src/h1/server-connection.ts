@@ -319,6 +319,7 @@ export class ServerConnection extends Connection {
       // Answers in front of it are complete and shall arrive; this one is seen to be cut off.
       this.close(undefined)
     } else {
+      this.failAll(error, local)
       this.reset(undefined)
     }
   }
