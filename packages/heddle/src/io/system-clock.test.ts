@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
-import { test } from 'node:test'
+import { after, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
@@ -8,6 +8,9 @@ import { Alarm } from './clock.ts'
 import { systemClock } from './system-clock.ts'
 
 const clock = systemClock()
+// Alarms alone do not keep a process running, and that goes for this one.
+const hold = setInterval(() => {}, 1000)
+after(() => clearInterval(hold))
 const index = fileURLToPath(new URL('index.ts', import.meta.url))
 
 function busy(ms: number): void {
