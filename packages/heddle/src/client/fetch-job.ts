@@ -128,7 +128,7 @@ export class FetchJob {
     const { request, ticket } = attempt
     if (this.#retries > 0 && attempt.opened && attempt.replayable && ticket !== undefined && mayRetry(error, request.method, ticket)) {
       this.#retries--
-      this.#send(request)
+      this.#send(request, true)
       return
     }
     attempt.left = true
@@ -155,18 +155,18 @@ export class FetchJob {
     }
   }
 
-  #send(request: FetchRequest): void {
+  #send(request: FetchRequest, retry = false): void {
     const attempt = new FetchExchange(this, request)
     this.attempt = attempt
     const { client } = this
     try {
       if (this.#deadline === Infinity) {
-        attempt.ticket = client.exchange(client.origin(request.target.site.origin), attempt)
+        attempt.ticket = client.exchange(client.origin(request.target.site.origin), attempt, retry ? { retry } : undefined)
         return
       }
       const left = this.#deadline - client.clock.now()
       if (left <= 0) throw new TimeoutError('total', 'the fetch took too long', { unprocessed: true })
-      attempt.ticket = client.exchange(client.origin(request.target.site.origin), attempt, { totalTimeout: left })
+      attempt.ticket = client.exchange(client.origin(request.target.site.origin), attempt, { totalTimeout: left, retry })
     } catch (error) {
       request.content?.discard(error)
       this.fail(error)

@@ -177,6 +177,14 @@ test('names that were only asked for leave nothing behind', () => {
   assert.equal(bench.world.armed, 0)
 })
 
+test('an attempt that is one more is counted as a retry, its limits being those of any other', () => {
+  const bench = new Bench({ queueTimeout: 100 })
+  bench.request('a', undefined, bench.origin, { retry: true })
+  bench.request('b', undefined, bench.origin, { retry: false })
+  const { retries, requests, timers } = bench.pool.directory.stats()
+  assert.deepEqual([retries, requests, timers], [1, 2, 2])
+})
+
 test('stats tell the present by state and the past by sums', () => {
   const bench = new Bench({ maxConnectionsPerOrigin: 3 })
   const [first, , third] = bench.idle(3) as [DoubleEngine, DoubleEngine, DoubleEngine]

@@ -62,6 +62,7 @@ export class Pool {
     if (options !== undefined) {
       queueTimeout = duration('queueTimeout', options.queueTimeout, queueTimeout)
       totalTimeout = duration('totalTimeout', options.totalTimeout, totalTimeout)
+      if (options.retry === true) ticket.origin.counters.retries++
     }
     if (queueTimeout !== Infinity || totalTimeout !== Infinity) {
       const now = this.clock.now()
