@@ -149,15 +149,17 @@ class Member {
     const started = Promise.withResolvers<readonly ListeningAddress[]>()
     this.started = started.promise
     this.ended = new Promise((resolve) => {
-      worker.on('exit', (code, signal) => {
-        const how = signal === null ? `exit code ${code}` : signal
+      const end = (how: string): void => {
         for (const wake of this.#questions.values()) wake()
         started.reject(new Error(`a worker ended before it listened: ${how}`))
         resolve(how)
+      }
+      worker.on('exit', (code, signal) => end(signal === null ? `exit code ${code}` : signal))
+      // A process that could not be made has no exit. Of others, a channel that breaks is told by the exit that follows.
+      worker.on('error', (error) => {
+        if (worker.process.pid === undefined) end(error.message)
       })
     })
-    // A channel that breaks is told by the exit that follows.
-    worker.on('error', () => {})
     worker.on('message', (report: Report) => {
       if (report.type === 'started') {
         this.isServing = true
