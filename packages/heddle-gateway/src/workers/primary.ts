@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { fileURLToPath } from 'node:url'
 import type { Config } from '../config/index.ts'
 import { ListenError } from '../listen-error.ts'
-import { mergeSnapshots, withoutPresent, type Snapshot } from '../metrics/index.ts'
+import { pastOf, withPast, type Snapshot } from '../metrics/index.ts'
 import type { ListeningAddress } from '../service.ts'
 import type { Order, Report } from './messages.ts'
 
@@ -71,8 +71,10 @@ export class Workers {
   /** What all have counted, the dead included. */
   async snapshot(): Promise<Snapshot> {
     const parts = await Promise.all([...this.#members].map((member) => member.snapshot()))
-    const known = [...parts, this.#past].filter((part) => part !== undefined)
-    return mergeSnapshots(known)
+    return withPast(
+      parts.filter((part) => part !== undefined),
+      this.#past,
+    )
   }
 
   /** Logs are opened anew, certificates read again. */
@@ -107,8 +109,7 @@ export class Workers {
 
   #bury(member: Member, how: string): void {
     this.#members.delete(member)
-    if (member.last !== undefined)
-      this.#past = mergeSnapshots([withoutPresent(member.last), ...(this.#past === undefined ? [] : [this.#past])])
+    if (member.last !== undefined) this.#past = pastOf(this.#past === undefined ? [member.last] : [this.#past, member.last])
     if (this.#closing !== undefined || !member.isServing) return
     this.#delay = Date.now() - member.bornAt >= steadyTime ? restartDelay : Math.min(this.#delay * 2, maxRestartDelay)
     this.#onError(`worker ${member.worker.process.pid} ended (${how}); another one starts in ${this.#delay} ms`)
