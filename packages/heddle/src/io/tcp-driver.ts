@@ -153,9 +153,11 @@ export class StreamDriver {
 
   /**
    * Takes the engine off and leaves the socket as it is, paused and with nobody listening: for a
-   * tunnel that something else continues. Everything sent must have left.
+   * tunnel that something else continues. Everything sent must have left. Not for `pushed` drivers,
+   * whose socket gives its bytes to nobody else: throws UsageError.
    */
   detach(): void {
+    if (this.options.pushed === true) throw new UsageError('a socket with onread cannot be handed on')
     const { engine, socket } = this
     this.engine = undefined
     this.departed = undefined
