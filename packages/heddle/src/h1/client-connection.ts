@@ -294,6 +294,10 @@ export class ClientConnection extends Connection {
     }
   }
 
+  protected dropHead(): void {
+    this.heads.drop()
+  }
+
   protected receiveBehind(_buffer: Uint8Array, _at: number, _limit: number): void {
     if (this.receiving !== Phase.Ended) return
     // More than the response: the connection cannot be trusted with another request.

@@ -164,7 +164,7 @@ describe('time', () => {
     assert.equal(bench.closing, 'no')
     bench.advance(1)
     assert.deepEqual(bench.answers, ['408'])
-    assert.equal((bench.log.exchanges[0]?.error as TimeoutError).phase, 'body')
+    assert.equal((bench.log.exchanges[0]?.error as TimeoutError | undefined)?.phase, 'body')
   })
 
   test('a slow body behind a response that has begun: the response is cut off', () => {

@@ -249,7 +249,7 @@ describe('mistakes', () => {
       if (where === 'onExchange') continue
       const { error } = bench.log.exchanges[0] as Log
       assert.equal(error?.code, 'HANDLER_FAILED')
-      assert.equal((error?.cause as Error).message, 'mine')
+      assert.equal((error?.cause as Error | undefined)?.message, 'mine')
     }
   })
 })
