@@ -117,7 +117,10 @@ export class StreamDriver {
       this.turn()
     }
     this.onDirty = () => this.planFlush()
-    this.onWritten = () => this.written()
+    this.onWritten = (error) => {
+      // A failed write says no more than the 'error' that follows it.
+      if (error === undefined || error === null) this.written()
+    }
     this.onData = (chunk) => this.receive(chunk, chunk.length)
     this.onEnd = () => this.receiveEnd()
     this.onError = (error) => this.fail(transportError(error))
