@@ -1,13 +1,6 @@
 import { badLength, noFields, noLength, ProtocolError, type Fields } from '../http/index.ts'
-import {
-  ConnectionToken,
-  FieldKind,
-  isDroppedTrailer,
-  isForbiddenTrailer,
-  namedFields,
-  readFieldLine,
-  type FieldLine,
-} from './field-line.ts'
+import { ConnectionToken, namedFields, readFieldLine, type FieldLine } from './field-line.ts'
+import { FieldKind, isDroppedTrailer, isForbiddenTrailer } from './field-name.ts'
 import { LineCache, longestCachedLine } from './line-cache.ts'
 import type { Http1Limits } from './limits.ts'
 
@@ -67,7 +60,7 @@ export class FieldSection {
   }
 }
 
-const fieldLines = new LineCache<FieldLine>(1024)
+const fieldLines = new LineCache<FieldLine>(2048)
 
 /** Collects field lines into a {@link FieldSection}, or finds the fault in them. */
 export class SectionBuilder {
