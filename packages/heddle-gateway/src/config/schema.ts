@@ -167,7 +167,10 @@ export function configSchema(folder: string): z.ZodType<Config> {
       .enum(['x-forwarded', 'forwarded', 'both', 'none'], { error: 'x-forwarded, forwarded, both or none' })
       .default('x-forwarded'),
     upgrades: list(
-      text('the name of an upgrade protocol such as websocket', (value) => (isToken(value) ? value.toLowerCase() : undefined)),
+      // h2c would tunnel requests past routes and rules: an old way of smuggling.
+      text('the name of an upgrade protocol such as websocket, and not h2c', (value) =>
+        isToken(value) && value.toLowerCase() !== 'h2c' ? value.toLowerCase() : undefined,
+      ),
     ).default(['websocket']),
     limits: mapping({
       maxConnections: wholeNumber(1, 1_000_000).default(10_000),
