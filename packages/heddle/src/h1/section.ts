@@ -33,7 +33,6 @@ export class FieldSection {
   /** name + value + 32 of every line. */
   size: number
   longestLine: number
-  cacheable: boolean
 
   constructor() {
     this.fields = noFields
@@ -51,7 +50,6 @@ export class FieldSection {
     this.lineCount = 0
     this.size = 0
     this.longestLine = 0
-    this.cacheable = true
   }
 
   /** True if it is within `limits`. */
@@ -68,8 +66,9 @@ export class SectionBuilder {
   private readonly trailers: boolean
   /** Why the last line was refused. */
   fault: ProtocolError | undefined
-  /** Where the last cached line stands in the cache; -1 before there was one. */
-  private slot: number
+  /** The lines since `startRun`, and the octets of the longest of them. */
+  run: FieldLine[]
+  longestOfRun: number
   private section: FieldSection
   private fields: string[]
   private named: string[]
@@ -81,7 +80,8 @@ export class SectionBuilder {
     this.limits = limits
     this.trailers = trailers
     this.fault = undefined
-    this.slot = -1
+    this.run = []
+    this.longestOfRun = 0
     this.section = new FieldSection()
     this.fields = []
     this.named = []
@@ -95,40 +95,40 @@ export class SectionBuilder {
   }
 
   /**
-   * Takes the line at `start` if it is the one that came here the last time; then its end need not be
-   * looked for. Returns the octets taken, CRLF included, or 0. `fault` is set as by `addLine`.
+   * Takes the line `buffer[start, limit)`, without its CRLF; `hash` is the hash of these bytes. Sets
+   * `fault` if it is refused. True: the line is individual, so a run ends in front of it.
    */
-  addExpected(buffer: Uint8Array, start: number, limit: number): number {
-    if (this.slot < 0) return 0
-    const slot = fieldLines.follower(this.slot)
-    const length = fieldLines.lengthAt(slot, buffer, start, limit)
-    if (length === 0) return 0
-    this.slot = slot
-    this.fault = this.accept(fieldLines.entryIn(slot), length)
-    return length + 2
-  }
-
-  /** Takes the line `buffer[start, limit)`, without its CRLF; `hash` is the hash of these bytes. Sets `fault` if it is refused. */
-  addLine(buffer: Uint8Array, start: number, limit: number, hash: number): void {
+  addLine(buffer: Uint8Array, start: number, limit: number, hash: number): boolean {
     const slot = fieldLines.slotOf(hash)
     let line = fieldLines.find(buffer, start, limit, slot)
     if (line === undefined) {
       const read = readFieldLine(buffer, start, limit)
       if (typeof read === 'string') {
         this.fault = new ProtocolError(read)
-        return
+        return true
       }
       line = read
       if (line.cacheable) fieldLines.insert(buffer, start, limit, slot, line)
     }
-    if (line.cacheable && limit - start <= longestCachedLine) {
-      if (this.slot >= 0) fieldLines.follow(this.slot, slot)
-      this.slot = slot
-    } else {
-      // The cache knows nothing of it, and what follows is what followed the line in front.
-      this.section.cacheable = false
-    }
     this.fault = this.accept(line, limit - start)
+    if (!line.cacheable || limit - start > longestCachedLine) return true
+    this.run.push(line)
+    if (limit - start > this.longestOfRun) this.longestOfRun = limit - start
+    return false
+  }
+
+  /** What comes next begins a run. */
+  startRun(): void {
+    this.run = []
+    this.longestOfRun = 0
+  }
+
+  /** Takes all lines of a run, each at most `longestLine` octets long. Sets `fault` if one is refused. */
+  addRun(lines: readonly FieldLine[], longestLine: number): void {
+    for (let i = 0; i < lines.length; i++) {
+      this.fault = this.accept(lines[i] as FieldLine, longestLine)
+      if (this.fault !== undefined) return
+    }
   }
 
   private accept(line: FieldLine, length: number): ProtocolError | undefined {
@@ -156,7 +156,6 @@ export class SectionBuilder {
 
   /** Forgets what was collected. */
   reset(): void {
-    this.slot = -1
     this.section = new FieldSection()
     this.fields = []
     if (this.named.length > 0) this.named = []
