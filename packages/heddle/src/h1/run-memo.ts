@@ -14,6 +14,8 @@ export class Run<Message extends object> {
   readonly lines: readonly FieldLine[]
   /** Octets of the longest of them. */
   readonly longestLine: number
+  /** name + value + 32 of every line. */
+  readonly size: number
   /** The empty line at the end of the section is part of the run. */
   readonly closes: boolean
   /** What the run came to if it is a whole section. */
@@ -27,6 +29,7 @@ export class Run<Message extends object> {
     this.bytes = bytes
     this.lines = lines
     this.longestLine = longestLine
+    this.size = lines.reduce((sum, line) => sum + line.size, 0)
     this.closes = closes
     this.section = section
     this.message = undefined

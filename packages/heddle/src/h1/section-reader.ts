@@ -200,7 +200,7 @@ export class SectionReader<Line extends object, Message extends object> {
       this.whole = run
       return run
     }
-    this.builder.addRun(run.lines, run.longestLine)
+    this.builder.addRun(run.lines, run.longestLine, run.size)
     this.fault = this.builder.fault
     if (run.closes && this.fault === undefined) this.section = this.builder.finish()
     return run

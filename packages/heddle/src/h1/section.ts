@@ -123,11 +123,20 @@ export class SectionBuilder {
     this.longestOfRun = 0
   }
 
-  /** Takes all lines of a run, each at most `longestLine` octets long. Sets `fault` if one is refused. */
-  addRun(lines: readonly FieldLine[], longestLine: number): void {
+  /** Takes all lines of a run, each at most `longestLine` octets long and `size` together. Sets `fault` if they are too many. */
+  addRun(lines: readonly FieldLine[], longestLine: number, size: number): void {
+    const { section, fields } = this
+    if (longestLine > section.longestLine) section.longestLine = longestLine
+    section.size += size
+    section.lineCount += lines.length
+    if (!section.fits(this.limits)) {
+      this.fault = tooLarge()
+      return
+    }
     for (let i = 0; i < lines.length; i++) {
-      this.fault = this.accept(lines[i] as FieldLine, longestLine)
-      if (this.fault !== undefined) return
+      const line = lines[i] as FieldLine
+      if (line.kind === FieldKind.Ordinary) fields.push(line.name, line.value)
+      else this.addSpecial(line)
     }
   }
 
