@@ -102,14 +102,17 @@ export class RunMemo<Message extends object> {
     } else {
       this.patience[slot] = 0
     }
-    const bytes = Buffer.from(buffer.subarray(start, end))
+    // Memory of its own: a piece of Buffer's pool would hold on to all of that.
+    const bytes = Buffer.allocUnsafeSlow(end - start)
+    copy.call(buffer, bytes, 0, start, end)
     const run = new Run<Message>(bytes, lines, longestLine, closes, section)
     this.runs[slot] = run
     return run
   }
 }
 
-const { compare } = Buffer.prototype as unknown as {
+const { compare, copy } = Buffer.prototype as unknown as {
+  copy(this: Uint8Array, target: Uint8Array, at: number, start: number, limit: number): number
   compare(this: Uint8Array, target: Uint8Array, targetStart: number, targetEnd: number, start: number, end: number): number
 }
 
