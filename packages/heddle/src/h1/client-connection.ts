@@ -294,7 +294,7 @@ export class ClientConnection extends Connection {
     } else if (this.receiving === Phase.Content && this.reader.framing === Framing.Close) {
       this.receiving = advance(this.receiving, Step.End)
       this.closeAfter = true
-      this.deliver(this.queue.buffer, 0, 0, true)
+      this.deliverEnd()
       this.refuseContent()
       this.maybeFinish()
     } else if (this.receiving === Phase.Ended) {
