@@ -49,10 +49,24 @@ function snapshotOf(traffic: Traffic, pid = 1): Snapshot {
     clusters: [
       {
         name: 'app',
+        consecutiveFailures: 5,
         active: 1,
         waiting: 0,
         connections: 1,
-        endpoints: [{ name: '10.0.0.1:80', active: 1, requests: 5, failures: 1, ejections: 1, ejected: pid === 1, connections: 1 }],
+        endpoints: [
+          {
+            name: '10.0.0.1:80',
+            active: 1,
+            requests: 5,
+            failures: 1,
+            ejections: 1,
+            ejected: pid === 1,
+            failing: pid === 1,
+            failuresInRow: pid === 1 ? 5 : 0,
+            answering: pid !== 1,
+            connections: 1,
+          },
+        ],
       },
     ],
     accessLog: { lines: 4, dropped: 1, failures: 1 },

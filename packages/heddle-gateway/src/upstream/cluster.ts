@@ -27,6 +27,8 @@ export interface ClusterStats {
   readonly active: number
   /** Requests waiting for a connection. */
   readonly waiting: number
+  /** So many failures in a row make an endpoint a failing one; 0: none ever is. */
+  readonly consecutiveFailures: number
   /** Upstream connections in any state. */
   readonly connections: number
 }
@@ -146,9 +148,11 @@ export class Cluster {
 
   stats(): ClusterStats {
     const { waiting, connections, origins } = this.#client.stats()
+    const now = this.#clock.now()
     const byOrigin = new Map(origins.map((stats) => [stats.origin, stats.connections]))
     return {
       name: this.name,
+      consecutiveFailures: this.config.ejection.consecutiveFailures,
       active: this.active,
       waiting,
       connections,
@@ -159,6 +163,9 @@ export class Cluster {
         failures: endpoint.failures,
         ejections: endpoint.health.ejections,
         ejected: endpoint.health.isOut,
+        failing: endpoint.health.isFailing(now),
+        failuresInRow: endpoint.health.recentFailures(now),
+        answering: endpoint.health.isAnswering(now),
         connections: byOrigin.get(endpoint.origin.toString()) ?? 0,
       })),
     }
