@@ -168,10 +168,12 @@ async function follow(command: Command): Promise<number> {
 
 async function run(config: Config): Promise<number> {
   const gateway = await startGateway(config)
+  // Before anybody is told that it runs, and may want it to stop.
+  const stopped = untilStopped(gateway, config.drainTimeout, () => gateway.refresh())
   for (const { name, url } of gateway.addresses) console.error(`heddle-gateway: listener ${name} on ${url}`)
   if (gateway.adminUrl !== undefined) console.error(`heddle-gateway: admin on ${gateway.adminUrl}`)
   if (config.workers > 1) console.error(`heddle-gateway: ${config.workers} workers: ${gateway.pids.join(', ')}`)
-  return untilStopped(gateway, config.drainTimeout, () => gateway.refresh())
+  return stopped
 }
 
 /** Resolves with 0 after the graceful stop a first signal starts, with 1 at a second signal. */

@@ -153,10 +153,11 @@ function columnsAt(width: number): number {
 
 test('the tiles fill their rows in every window', () => {
   const tiles = [...adminPage.matchAll(/<div class="card">/g)].length
-  const widths = [320, 560, 561, 800, 1_000, 1_001, 1_200, 3_000]
+  const widths = [320, 560, 561, 800, 1_079, 1_080, 1_200, 3_000]
   assert.deepEqual(
     widths.map((width) => columnsAt(width)),
     [2, 2, 3, 3, 3, 6, 6, 6],
   )
   for (const width of widths) assert.equal(tiles % columnsAt(width), 0)
+  assert.match(adminPage, /\n\.card b \{[^}]*white-space: nowrap[ ;}]/, 'and a number its line')
 })

@@ -25,8 +25,8 @@ th, td { text-align: right; padding: 7px 14px; white-space: pre; border-top: 1px
 thead th { border-top: 0; color: var(--dim); font-weight: 500; font-size: 13px }
 th:first-child, td:first-child { text-align: left }
 code { font: 13px ui-monospace, monospace }
-@media (max-width: 1000px) { .cards { grid-template-columns: repeat(3, minmax(0, 1fr)) } }
-@media (max-width: 560px) { .cards { grid-template-columns: repeat(2, minmax(0, 1fr)) } main { padding: 16px 12px } th, td { padding: 7px 10px } }
+@media (max-width: 1079px) { .cards { grid-template-columns: repeat(3, minmax(0, 1fr)) } }
+@media (max-width: 560px) { .cards { grid-template-columns: repeat(2, minmax(0, 1fr)) } .card b { font-size: 20px } main { padding: 16px 12px } th, td { padding: 7px 10px } }
 `
 
 const script = `

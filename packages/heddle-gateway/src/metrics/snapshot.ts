@@ -5,6 +5,7 @@ import type { DurationSnapshot, TrafficSnapshot } from './traffic.ts'
 
 /** What one listener's server says about itself. */
 export interface ListenerSnapshot {
+  /** As in the configuration. */
   readonly name: string
   /** `http://127.0.0.1:8080`. */
   readonly url: string
@@ -24,6 +25,7 @@ export interface ListenerSnapshot {
 
 /** The access log's own counters. */
 export interface AccessLogStats {
+  /** Lines given to it, ever. */
   readonly lines: number
   /** Lines not written because the file took none or too few. */
   readonly dropped: number
@@ -41,11 +43,13 @@ export interface Snapshot {
   readonly accessLog: AccessLogStats
 }
 
+/** What one process that serves needs. */
 export interface ProcessSnapshot {
+  /** Process id. */
   readonly pid: number
-  /** ms since 1970. */
+  /** When it started, ms since 1970. */
   readonly startedAt: number
-  /** Seconds of CPU, user and system. */
+  /** Seconds of CPU since it started, user and system. */
   readonly cpu: number
   /** Resident memory, bytes. */
   readonly memory: number

@@ -5,10 +5,12 @@ import type { DurationSnapshot } from './traffic.ts'
 
 /** How long requests took, ms. Percentiles are at most 0.8 % off, plus half a µs. All 0 when there were none. */
 export interface DurationSummary {
+  /** How many there were. */
   readonly count: number
   readonly min: number
   readonly max: number
   readonly avg: number
+  /** So many per cent took no longer; `p999` is 99.9 %, `p9999` 99.99 %. */
   readonly p50: number
   readonly p75: number
   readonly p90: number
@@ -22,14 +24,20 @@ export interface DurationSummary {
 export interface Summary {
   /** ms since 1970. */
   readonly at: number
+  /** Those that serve; one per worker. */
   readonly processes: readonly ProcessSnapshot[]
+  /** All of them; `active`: under way. */
   readonly requests: RequestSummary & { readonly active: number }
+  /** By listener; `active`: requests under way. */
   readonly listeners: readonly (ListenerSnapshot & RequestSummary & { readonly active: number })[]
+  /** By route, those that had a request; the name is empty where no route matched. */
   readonly routes: readonly (RequestSummary & { readonly name: string })[]
   readonly clusters: readonly ClusterSummary[]
+  /** All 0 without an access log. */
   readonly accessLog: AccessLogStats
 }
 
+/** Requests that are over: of the whole gateway, of a listener, or of a route. */
 export interface RequestSummary {
   /** Finished requests by what was answered: `2xx`, …; `none` when the client was gone first. */
   readonly statuses: Readonly<Record<string, number>>
@@ -39,15 +47,25 @@ export interface RequestSummary {
   readonly received: number
   /** Bytes of content to clients. */
   readonly sent: number
+  /** From the request's head to the end of its exchange; of a tunnel to its opening. */
   readonly duration: DurationSummary
 }
 
+/** How a cluster is doing. */
 export interface ClusterSummary {
+  /** As in the configuration. */
   readonly name: string
+  /** So many failures in a row make an endpoint a failing one; 0: none ever is. */
+  readonly consecutiveFailures: number
+  /** Attempts under way or waiting. */
   readonly active: number
+  /** Requests waiting for a connection. */
   readonly waiting: number
+  /** Upstream connections in any state. */
   readonly connections: number
+  /** Its endpoints at present; `duration`: of requests it was the last endpoint of. */
   readonly endpoints: readonly (EndpointStats & { readonly duration: DurationSummary })[]
+  /** The same span as of {@link RequestSummary}, retries included. */
   readonly duration: DurationSummary
 }
 
