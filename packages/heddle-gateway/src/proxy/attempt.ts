@@ -67,8 +67,12 @@ export class Attempt implements ClientExchangeHandler, Waiting {
     // Let go of while the pool was still handing the connection over.
     if (this.detached) this.ticket.cancel(this.cancelReason)
     // Who would not wait longer for an answer does not wait longer for a connection either.
-    else if (this.exchange === undefined) this.forward.proxy.deadlines(this.cluster.config.headTimeout).add(this)
+    else if (this.exchange === undefined) this.startWait()
     return true
+  }
+
+  private startWait(): void {
+    this.forward.proxy.deadlines(this.cluster.config.headTimeout).add(this)
   }
 
   /** Lets go of it, and ends it if it is not over. */
@@ -106,6 +110,13 @@ export class Attempt implements ClientExchangeHandler, Waiting {
     this.deadlineQueue?.remove(this)
     if (this.detached) exchange.cancel(this.cancelReason)
     else this.forward.onUpstreamOpen(this, exchange)
+  }
+
+  /** The connection was lost before the request was on it: what comes from now on is held for the next one. */
+  onMove(): void {
+    this.exchange = undefined
+    // Within `exchange()` there is no ticket yet; `start` sees to it.
+    if (!this.detached && this.ticket !== undefined) this.startWait()
   }
 
   onHead(head: Head, end: boolean): void {
