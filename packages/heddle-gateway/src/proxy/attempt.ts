@@ -3,7 +3,7 @@ import { CancelReason, type Exchange, type Fields, type Head, type HeddleError, 
 import type { Cluster, Endpoint } from '../upstream/index.ts'
 import type { Forward } from './forward.ts'
 import type { DeadlineQueue, Waiting } from './deadlines.ts'
-import { blamesEndpoint, upstreamReason } from './reason.ts'
+import { blamesEndpoint, upstreamReason, type Reason } from './reason.ts'
 
 /**
  * The upstream leg of a request: one try at one endpoint. It keeps the endpoint's books, and passes
@@ -83,9 +83,11 @@ export class Attempt implements ClientExchangeHandler, Waiting {
     if (!this.over) this.ticket?.cancel(reason)
   }
 
-  /** As `cancel`, because the endpoint was too slow: that counts against it. */
+  /** As `cancel`, because it took too long: that counts against an endpoint that had all of the request. */
   giveUp(now: Instant): void {
-    if (this.exchange !== undefined) this.blame(now)
+    const { requestEnded, isTunnelRequest } = this.forward
+    // Before the end of the request it was its client who was slow.
+    if (this.exchange !== undefined && (requestEnded || isTunnelRequest)) this.blame(now)
     this.cancel(CancelReason.Timeout)
   }
 
@@ -102,6 +104,11 @@ export class Attempt implements ClientExchangeHandler, Waiting {
   wasStale({ code }: HeddleError): boolean {
     if (this.ticket === undefined || !this.ticket.reused || this.ticket.responded) return false
     return code === 'PEER_CLOSED' || code === 'PEER_RESET' || code === 'NETWORK_ERROR'
+  }
+
+  /** Why `error` ended it. */
+  reasonOf(error: HeddleError): Reason {
+    return upstreamReason(error, this.forward.isTunnelRequest && this.earlierStreak < 0)
   }
 
   onOpen(exchange: Exchange): void {
@@ -145,7 +152,7 @@ export class Attempt implements ClientExchangeHandler, Waiting {
     this.deadlineQueue?.remove(this)
     this.cluster.finish(this.endpoint)
     const { detached } = this
-    if (error !== undefined && !detached && blamesEndpoint(upstreamReason(error)) && !this.wasStale(error))
+    if (error !== undefined && !detached && blamesEndpoint(this.reasonOf(error)) && !this.wasStale(error))
       this.blame(this.forward.proxy.clock.now())
     else if (this.earlierStreak < 0) this.endpoint.health.endUndecided(this.trial)
     if (!detached) this.forward.onUpstreamClose(this, error)

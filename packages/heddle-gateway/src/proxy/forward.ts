@@ -19,7 +19,8 @@ import type { DeadlineQueue, Waiting } from './deadlines.ts'
 import { HeldContent } from './held-content.ts'
 import { planRequest, Refusal, type Plan } from './plan.ts'
 import type { ListenerState, Proxy } from './proxy.ts'
-import { answerFor, upstreamReason, type Answer, type Reason } from './reason.ts'
+import { answerFor, type Answer, type Reason } from './reason.ts'
+import { requestTrailers } from './request-fields.ts'
 import { TunnelWatch } from './tunnel-watch.ts'
 
 /** Request content kept until the response begins, so that it can be sent again, bytes. */
@@ -154,8 +155,9 @@ export class Forward implements ExchangeHandler, Waiting {
 
   onTrailers(fields: Fields): void {
     this.requestEnded = true
-    this.trailers = fields
-    if (this.phase === Phase.Trying || this.phase === Phase.Responding) this.attempt?.exchange?.sendTrailers(fields)
+    const sent = requestTrailers(fields)
+    this.trailers = sent
+    if (this.phase === Phase.Trying || this.phase === Phase.Responding) this.attempt?.exchange?.sendTrailers(sent)
   }
 
   onSent(byteCount: number, _writable: boolean): void {
@@ -255,10 +257,10 @@ export class Forward implements ExchangeHandler, Waiting {
     const { phase } = this
     if (phase === Phase.Trying) {
       if (error === undefined) this.refuse('upstream_closed')
-      else if (!this.retry(attempt, error)) this.refuse(upstreamReason(error))
+      else if (!this.retry(attempt, error)) this.refuse(attempt.reasonOf(error))
     } else if (error !== undefined && (phase === Phase.Tunnel || (phase === Phase.Responding && !this.responseEnded))) {
       // What the client has must not look complete.
-      this.cut(upstreamReason(error), phase === Phase.Tunnel ? CancelReason.ConnectError : CancelReason.InternalError)
+      this.cut(attempt.reasonOf(error), phase === Phase.Tunnel ? CancelReason.ConnectError : CancelReason.InternalError)
     }
   }
 

@@ -21,6 +21,7 @@ export type Reason =
   | 'upstream_reset'
   | 'upstream_truncated'
   | 'upstream_protocol_error'
+  | 'upgrade_refused'
   | 'tunnel_idle'
   | 'client_closed'
   | 'client_error'
@@ -49,6 +50,7 @@ const statuses: Readonly<Partial<Record<Reason, number>>> = {
   upstream_reset: 502,
   upstream_truncated: 502,
   upstream_protocol_error: 502,
+  upgrade_refused: 502,
   shutdown: 503,
   internal_error: 500,
 }
@@ -77,12 +79,16 @@ const upstreamReasons: Readonly<Partial<Record<ErrorCode, Reason>>> = {
   SHUTDOWN: 'shutdown',
 }
 
-export function upstreamReason(error: HeddleError): Reason {
+/** `tunnelRequest`: it was asked for a tunnel, and what it said then was neither that nor a refusal. */
+export function upstreamReason(error: HeddleError, tunnelRequest = false): Reason {
+  if (tunnelRequest && error.code === 'PROTOCOL_ERROR') return 'upgrade_refused'
   return upstreamReasons[error.code] ?? 'internal_error'
 }
 
 /** True for failures the endpoint is to blame for: they count towards its ejection. */
 export function blamesEndpoint(reason: Reason): boolean {
+  // Any client can ask for an Upgrade, and an upstream may ignore it (RFC 9110 §7.8).
+  if (reason === 'upgrade_refused') return false
   return reason !== 'queue_full' && reason !== 'queue_timeout' && reason !== 'shutdown' && reason !== 'internal_error'
 }
 

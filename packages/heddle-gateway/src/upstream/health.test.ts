@@ -156,3 +156,18 @@ test('who leaves the cluster makes room', () => {
   equal(outage.out, 0)
   equal(a.isUsable(0), true)
 })
+
+test('a trial that shows nothing for baseTime leaves the endpoint to another', () => {
+  const { a, outage } = pairOf()
+  failTimes(a, 3)
+  const start = a.outUntil
+  equal(a.startAttempt(start), true)
+  const end = start + outage.config.baseTime
+  equal(a.isUsable(end - 1), false)
+  equal(a.startAttempt(end - 1), false)
+  equal(a.isUsable(end), true)
+  equal(a.startAttempt(end), true, 'the next trial')
+  equal(a.isUsable(end), false)
+  a.succeed()
+  equal(a.isOut, false)
+})

@@ -31,7 +31,8 @@ export class Outage {
  *      │ succeeds                             ▼             │
  *      └─────────────────────────────────── trial ──────────┘
  * ```
- * On trial, one request is let through, and the next only after it has shown how it goes.
+ * On trial, one request is let through, and the next only after it has shown how it goes, or after
+ * `baseTime`: a slow client's request must not keep the endpoint out for as long as it lasts.
  */
 export class Health {
   readonly outage: Outage
@@ -49,6 +50,8 @@ export class Health {
   outTime: number
   /** A request tries it now. */
   onTrial: boolean
+  /** Instant at which the trial is undecided, and another request may try it. */
+  trialUntil: Instant
   ejections: number
 
   constructor(outage: Outage) {
@@ -60,6 +63,7 @@ export class Health {
     this.outUntil = 0
     this.outTime = 0
     this.onTrial = false
+    this.trialUntil = 0
     this.ejections = 0
   }
 
@@ -89,14 +93,15 @@ export class Health {
 
   /** True: it may be chosen. */
   isUsable(now: Instant): boolean {
-    return this.outUntil === 0 || (now >= this.outUntil && !this.onTrial)
+    return this.outUntil === 0 || (now >= this.outUntil && (!this.onTrial || now >= this.trialUntil))
   }
 
   /** It was chosen. True: the attempt is the trial, and says so when it has ended. */
   startAttempt(now: Instant): boolean {
     this.triedAt = now
-    if (this.outUntil === 0 || this.onTrial || now < this.outUntil) return false
+    if (this.outUntil === 0 || !this.isUsable(now)) return false
     this.onTrial = true
+    this.trialUntil = now + this.outage.config.baseTime
     return true
   }
 
