@@ -1,8 +1,17 @@
 import { createHash, randomBytes } from 'node:crypto'
-import { ClientConnection, type Http1Limits, type Http1Options } from '../h1/index.ts'
-import { UsageError, type ConnectionHandler, type HttpConnection, type Instant, type StreamEngine } from '../http/index.ts'
-import { dial, systemClock, TlsSessions, type Clock, type Dialled, type TlsClientOptions } from '../io/index.ts'
+import { ClientConnection, clientLimits, type Http1Options } from '../h1/index.ts'
+import {
+  checkLimits,
+  checkOptionNames,
+  UsageError,
+  type ConnectionHandler,
+  type HttpConnection,
+  type Instant,
+  type StreamEngine,
+} from '../http/index.ts'
+import { checkTlsClientOptions, dial, systemClock, TlsSessions, type Clock, type Dialled, type TlsClientOptions } from '../io/index.ts'
 import { loopHold, type LoopHold } from './loop-hold.ts'
+import { clientOptionNames } from './option-names.ts'
 import type { ClientOptions, Dialler } from './options.ts'
 import { ProxyRules } from './proxy.ts'
 
@@ -31,8 +40,9 @@ export class Settings {
   /** Holds the event loop while requests are under way; undefined with a clock that is not the system's. */
   readonly loopHold: LoopHold | undefined
 
-  /** Throws UsageError for a value out of range. */
+  /** Throws UsageError for an option that is unknown, and for a value out of range. */
   constructor(options: ClientOptions, makeEngine: EngineMaker = http1Engine) {
+    checkOptionNames('Client', '', options, clientOptionNames)
     this.options = options
     this.maxConnectionsPerOrigin = count('maxConnectionsPerOrigin', options.maxConnectionsPerOrigin, 128, 1)
     this.maxConnections = count('maxConnections', options.maxConnections, Infinity, 1)
@@ -45,9 +55,13 @@ export class Settings {
     this.connect = options.connect ?? dial
     this.proxy = new ProxyRules(options.proxy ?? 'none', process.env)
     if (options.socketPath !== undefined && this.proxy.any) throw new UsageError('socketPath and proxy exclude each other')
+    if (options.tls !== undefined) {
+      checkTlsClientOptions('Client', options.tls)
+      if ('alpn' in options.tls) throw new UsageError('Client: tls.alpn is what the client chooses itself')
+    }
     this.tls = { sessions: new TlsSessions(), ...options.tls, alpn: ['http/1.1'] }
     const http1 = { websocketKey, websocketAccept }
-    this.http1 = options.limits === undefined ? http1 : { ...http1, limits: checkedLimits(options.limits) }
+    this.http1 = options.limits === undefined ? http1 : { ...http1, limits: checkLimits('Client', 'limits', options.limits, clientLimits) }
     this.makeEngine = makeEngine
     this.loopHold = options.clock === undefined || options.clock === systemClock() ? loopHold : undefined
   }
@@ -66,15 +80,6 @@ function count(name: string, value: number | undefined, fallback: number, least:
     throw new UsageError(`${name} must be an integer, at least ${least}, or Infinity`)
   }
   return value
-}
-
-/** The limits that are given; one that is undefined is not. */
-function checkedLimits(limits: Partial<Http1Limits>): Partial<Http1Limits> {
-  const given = Object.entries(limits).filter(([, value]) => value !== undefined)
-  for (const [name, value] of given) {
-    if (!(typeof value === 'number' && value >= 0)) throw new UsageError(`limits.${name} must be a number, 0 or more`)
-  }
-  return Object.fromEntries(given) as Partial<Http1Limits>
 }
 
 /** RFC 6455 §4.1: 16 random bytes. */

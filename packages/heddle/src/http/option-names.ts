@@ -31,16 +31,16 @@ export function checkLimits<T extends object>(face: string, path: string, limits
   return Object.fromEntries(given) as Partial<T>
 }
 
-/** The name that was probably meant: one that begins alike, or is few changes away. */
+/** The name that was probably meant: one that is few changes away, or of which one is the beginning of the other. */
 function nearest(name: string, known: readonly string[]): string | undefined {
   const lower = name.toLowerCase()
   let best: string | undefined
-  const most = Math.max(2, Math.floor(name.length / 3))
-  let least = most + 1
+  let least = Math.max(2, Math.floor(name.length / 3)) + 1
   for (const candidate of known) {
     const other = candidate.toLowerCase()
     const begins = Math.min(lower.length, other.length) >= 3 && (other.startsWith(lower) || lower.startsWith(other))
-    const distance = Math.min(changes(lower, other), begins ? most : Infinity)
+    // A single slip is likelier than half a name, and that likelier than two slips.
+    const distance = Math.min(changes(lower, other), begins ? 1.5 : Infinity)
     if (distance < least) {
       least = distance
       best = candidate

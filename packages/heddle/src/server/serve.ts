@@ -1,22 +1,23 @@
-import { UsageError } from '../http/index.ts'
+import { checkLimits, checkOptionNames, UsageError } from '../http/index.ts'
 import { serverLimits, type Http1Options } from '../h1/index.ts'
 import { listen, systemClock } from '../io/index.ts'
 import { Connections, type Acceptor } from './connections.ts'
 import { FetchExchange, FetchFace } from './fetch-exchange.ts'
+import { serveOptionNames } from './option-names.ts'
 import type { ServeOptions } from './options.ts'
 import { Server } from './server.ts'
 
 /**
  * Starts a server; resolves when it listens. Rejects with the system's error (EADDRINUSE, EACCES…),
- * or UsageError for options that contradict each other.
+ * or UsageError for options that contradict each other or are none.
  *
  * ```ts
  * await using server = await serve({ port: 8080, fetch: () => new Response('hello') })
  * ```
  */
 export async function serve(options: ServeOptions): Promise<Server> {
+  checkOptionNames('serve', '', options, serveOptionNames)
   const { clock = systemClock(), tls } = options
-  checkLimits(options.limits)
   const face = new FetchFace(options)
   const connections = new Connections(clock, http1Options(options, clock), acceptor(options, face), face.report)
   const listener = await (options.listen ?? listen)({
@@ -48,16 +49,9 @@ function acceptor(options: ServeOptions, face: FetchFace): Acceptor {
 function http1Options(options: ServeOptions, clock: { httpDate(): string }): Http1Options {
   return {
     date: clock,
-    ...(options.limits === undefined ? undefined : { limits: options.limits }),
+    ...(options.limits === undefined ? undefined : { limits: checkLimits('serve', 'limits', options.limits, serverLimits) }),
     ...(options.upgrades === undefined ? undefined : { upgrades: options.upgrades }),
     ...(options.halfOpen === undefined ? undefined : { halfOpen: options.halfOpen }),
     ...(options.websocketAccept === undefined ? undefined : { websocketAccept: options.websocketAccept }),
-  }
-}
-
-function checkLimits(limits: ServeOptions['limits']): void {
-  for (const [name, value] of Object.entries(limits ?? {})) {
-    if (!(name in serverLimits)) throw new UsageError(`there is no limit named ${name}`)
-    if (typeof value !== 'number' || !(value >= 0)) throw new UsageError(`the limit ${name} must be a number from 0 on`)
   }
 }

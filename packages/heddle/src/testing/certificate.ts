@@ -1,5 +1,6 @@
 import { createHash, createPublicKey, generateKeyPairSync, randomBytes, sign, X509Certificate, type KeyObject } from 'node:crypto'
 import { isIPv4, isIPv6 } from 'node:net'
+import { checkOptionNames, type OptionNames } from '../http/index.ts'
 
 /** A certificate and its key, both PEM: what `tls` options take, as it is or spread. */
 export interface Certificate {
@@ -20,8 +21,11 @@ export interface CertificateOptions {
   readonly days?: number | undefined
 }
 
-/** Makes a P-256 certificate for servers and clients of tests; self-signed unless `ca` is given. About 1 ms. */
+const optionNames: OptionNames<CertificateOptions> = { names: true, ca: true, ipAddresses: true, days: true }
+
+/** Makes a P-256 certificate for servers and clients of tests; self-signed unless `ca` is given. About 1 ms. Throws UsageError for an option that is unknown. */
 export function makeCertificate(options: CertificateOptions): Certificate {
+  checkOptionNames('makeCertificate', '', options, optionNames)
   return make(options, false)
 }
 
