@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import * as client from './client/index.ts'
-import * as main from './index.ts'
-import * as server from './server/index.ts'
+import * as client from 'heddle/client'
+import * as main from 'heddle'
+import * as server from 'heddle/server'
 
 test('limits can be had where they are options', () => {
   // What a program writes to raise one of them, from each door.
