@@ -30,7 +30,7 @@ export function routeTo(origin: { readonly scheme: string; readonly host: string
   }
   return {
     target: { host: proxy.host, port: proxy.port },
-    options: { ...common, tls: proxy.secure ? proxyTls : undefined },
+    options: { ...common, tls: proxy.secure ? proxyTls : undefined, targetIsProxy: true },
     http1: { ...settings.http1, absoluteForm: true, proxyAuthorization: proxy.authorization },
   }
 }
