@@ -136,6 +136,11 @@ test('unknown codings leave the content as it is', () => {
   }
 })
 
+test('an octet that is no white space makes another coding of a name', () => {
+  const { body } = arrived(small)
+  assert.equal(decoded(body, coded('gzip\xa0')), body)
+})
+
 test('a tower of codings is refused', () => {
   assert.throws(() => decoded(arrived(small).body, coded(Array(6).fill('gzip').join(','))), ProtocolError)
 })

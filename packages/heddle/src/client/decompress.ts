@@ -1,6 +1,6 @@
 import type { Transform } from 'node:stream'
 import * as zlib from 'node:zlib'
-import { combinedFieldValue, ProtocolError, type Fields } from '../http/index.ts'
+import { combinedFieldValue, ProtocolError, trimBlanks, type Fields } from '../http/index.ts'
 import type { BodySource } from '../web/index.ts'
 
 /** One content coding (RFC 9110 §8.4.1): a decoder that streams, and one for content that is there. */
@@ -77,7 +77,7 @@ export function decoded(source: BodySource, fields: Fields): BodySource {
   const names = list
     .toLowerCase()
     .split(',')
-    .map((name) => name.trim())
+    .map(trimBlanks)
     .filter((name) => name !== '' && name !== 'identity')
   if (names.length > maxCodings)
     throw new ProtocolError(`content-encoding lists ${names.length} codings, ${maxCodings} are undone at most`, 0)
