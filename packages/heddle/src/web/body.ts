@@ -1,8 +1,10 @@
 import { Readable } from 'node:stream'
+import { trimBlanks } from '../http/index.ts'
 import { encoded, BytesSource, type Source } from './body-init.ts'
 import { cancelSource, collect, type BodySource } from './body-source.ts'
 import { consumedStream, StreamSource, streamFrom } from './body-stream.ts'
 import type { Headers } from './headers.ts'
+import { urlencodedPairs } from './urlencoded.ts'
 
 /** The source as it is, without claiming it. For engines' owners, which look before they send. */
 export let peekSource: (body: Body) => Source
@@ -84,11 +86,17 @@ export abstract class Body {
   }
 
   /**
-   * Parses multipart/form-data and application/x-www-form-urlencoded with Node's parser. Holds the
+   * Parses application/x-www-form-urlencoded, and multipart/form-data with Node's parser. Holds the
    * whole content in memory: limit it. Rejects with TypeError for another type or malformed content.
    */
   async formData(): Promise<FormData> {
-    return this.#native(await bytesFrom(this.#take())).formData() as unknown as Promise<FormData>
+    const type = this.headers.get('content-type')?.split(';', 1)[0] as string | undefined
+    const bytes = await bytesFrom(this.#take())
+    if (type === undefined || trimBlanks(type).toLowerCase() !== 'application/x-www-form-urlencoded')
+      return this.#native(bytes).formData() as unknown as Promise<FormData>
+    const form = new FormData()
+    for (const [name, value] of urlencodedPairs(bytes)) form.append(name, value)
+    return form
   }
 
   /** The content as a stream of strings, decoded from UTF-8. */
