@@ -78,9 +78,9 @@ describe('heads', () => {
   test('trailers have the same limits', () => {
     const bench = server().feed(`${chunkedPost}0\r\n${lines(101)}\r\n`)
     assert.equal(bench.log.exchanges[0]?.error?.code, 'FIELDS_TOO_LARGE')
-    assert.deepEqual(bench.answers, ['431'])
+    assert.deepEqual(bench.answers, ['431 field section too large'])
     const long = server().feed(`${chunkedPost}0\r\nx: ${'v'.repeat(17_000)}`)
-    assert.deepEqual(long.answers, ['431'])
+    assert.deepEqual(long.answers, ['431 field section too large'])
   })
 
   test('a response head too large ends the exchange and the connection', () => {
@@ -163,7 +163,7 @@ describe('time', () => {
     bench.advance(29_999).feed('b').advance(29_999)
     assert.equal(bench.closing, 'no')
     bench.advance(1)
-    assert.deepEqual(bench.answers, ['408'])
+    assert.deepEqual(bench.answers, ['408 no content arrived for too long'])
     assert.equal((bench.log.exchanges[0]?.error as TimeoutError | undefined)?.phase, 'body')
   })
 
@@ -230,9 +230,16 @@ describe('content', () => {
     assert.equal(bench.log.exchanges.length, 0)
   })
 
+  test('a refusal of content has no content itself where the method is HEAD', () => {
+    const bench = server({ limits: { maxContentLength: 2 } }).feed(
+      'HEAD / HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n3\r\nabc\r\n',
+    )
+    assert.deepEqual(bench.answers, ['413'])
+  })
+
   test('received too long: 413, and the handler hears of it', () => {
     const bench = server({ limits: { maxContentLength: 5 } }).feed(`${chunkedPost}3\r\nabc\r\n3\r\ndef\r\n`)
-    assert.deepEqual(bench.answers, ['413'])
+    assert.deepEqual(bench.answers, ['413 content too large'])
     assert.equal(bench.log.exchanges[0]?.error?.code, 'CONTENT_TOO_LARGE')
     assert.equal(bench.log.exchanges[0]?.received, 3)
   })
@@ -281,11 +288,11 @@ describe('content', () => {
     const chunk = (size: number): string => `1;${'e'.repeat(size - 1)}\r\na\r\n`
     assert.deepEqual(server().feed(`${chunkedPost}${chunk(2048)}${chunk(2048)}0\r\n\r\n`).answers, ['200'])
     const bench = server().feed(`${chunkedPost}${chunk(2048)}${chunk(2049)}0\r\n\r\n`)
-    assert.deepEqual(bench.answers, ['400'])
+    assert.deepEqual(bench.answers, ['400 chunk extensions too large'])
     assert.equal(bench.closing, 'end')
     assert.match(String(bench.log.exchanges[0]?.error?.message), /extensions/)
     // Many small ones, one octet each.
-    assert.deepEqual(server().feed(`${chunkedPost}${'1;\r\na\r\n'.repeat(5000)}0\r\n\r\n`).answers, ['400'])
+    assert.deepEqual(server().feed(`${chunkedPost}${'1;\r\na\r\n'.repeat(5000)}0\r\n\r\n`).answers, ['400 chunk extensions too large'])
   })
 
   test('the receive window: reading stops at 64 KiB nobody consumed, and goes on', () => {
@@ -304,7 +311,7 @@ describe('content', () => {
     assert.equal(bench.engine.wantsInput, true)
     assert.equal(bench.dirt, dirt + 1)
     bench.flush().advance(30_000)
-    assert.deepEqual(bench.answers, ['408'])
+    assert.deepEqual(bench.answers, ['408 no content arrived for too long'])
   })
 
   test('1xx responses: 100 to a request, then the connection closes', () => {

@@ -1,4 +1,5 @@
 import {
+  CancelledError,
   isBodiless,
   PeerError,
   ProtocolError,
@@ -325,7 +326,9 @@ export class ServerConnection extends Connection {
     this.current = undefined
     this.conclude(exchange, error, local)
     if (this.sending === Phase.Head && status !== 0) {
-      writeRefusal(this.queue, status, '', this.date)
+      // What the client did wrong it is told, as in `refuse`; what failed here is nobody else's business.
+      const silent = local || error instanceof CancelledError || this.message?.line.method === 'HEAD'
+      writeRefusal(this.queue, status, silent ? '' : `${error.message}\n`, this.date)
       this.linger()
     } else if (this.finishing.length > 0 && this.writer.framing !== Framing.Close) {
       // Answers in front of it are complete and shall arrive; this one is seen to be cut off.

@@ -4,6 +4,7 @@ import {
   CancelReason,
   PeerError,
   requestHead,
+  responseHead,
   UsageError,
   type ConnectionInfo,
   type Exchange,
@@ -178,6 +179,77 @@ test('a stream that fails cuts the response, and is told', async () => {
   assert.equal(exchange.ended, false)
   assert.deepEqual(exchange.calls.at(-1), `cancel ${CancelReason.InternalError}`)
   assert.deepEqual(told, [error, 'http://example.org/a'])
+})
+
+test('a stream that fails at once is answered with what onError gives, and that failing too with a plain 500', async () => {
+  const told: unknown[] = []
+  const broken = (name: string): Response =>
+    new Response(new ReadableStream({ start: (controller) => controller.error(new Error(name)) }), { status: 201 })
+  const exchange = begin(() => broken('first'), 'GET', true, [], {
+    onError: (error, request) => {
+      told.push([(error as Error).message, request?.url])
+      return request === undefined ? undefined : broken('second')
+    },
+  })
+  await settled()
+  await settled()
+  assert.deepEqual(exchange.calls, ['head 500', 'data 22 end'])
+  assert.deepEqual(told, [
+    ['first', 'http://example.org/a'],
+    ['second', undefined],
+  ])
+})
+
+test('the head of a stream leaves with its first chunk, or at the end of the turn', async () => {
+  const { promise, resolve } = Promise.withResolvers<void>()
+  async function* chunks(): AsyncGenerator<string> {
+    await promise
+    yield 'late'
+  }
+  const quick = begin(() => new Response(new Blob(['soon']).stream()))
+  const slow = begin(() => new Response(chunks()))
+  assert.deepEqual([quick.calls, slow.calls], [[], []])
+  await settled()
+  assert.deepEqual(slow.calls, ['head 200'])
+  assert.deepEqual(quick.calls.slice(0, 2), ['head 200', 'data 4'])
+  resolve()
+  await settled()
+  assert.deepEqual(slow.calls, ['head 200', 'data 4', 'data 0 end'])
+})
+
+test('a Blob that cannot be read is a 500, however long that takes to know', async () => {
+  const blob = new Blob(['text'])
+  const { promise, reject } = Promise.withResolvers<Uint8Array>()
+  blob.stream = () => new ReadableStream({ pull: async (controller) => controller.enqueue(await promise) }) as never
+  const exchange = begin(() => new Response(blob))
+  for (let i = 0; i < 5; i++) await settled()
+  assert.deepEqual(exchange.calls, [])
+  reject(new Error('the file is gone'))
+  await settled()
+  assert.deepEqual(exchange.calls, ['head 500', 'data 22 end'])
+})
+
+test('a client that goes before the head of a stream could leave has the stream cancelled', async () => {
+  let reason: unknown
+  const stream = new ReadableStream({ cancel: (why) => void (reason = why) })
+  const exchange = begin(() => new Response(stream))
+  const gone = new PeerError('PEER_CLOSED', 'gone')
+  exchange.handler.onClose(gone)
+  await settled()
+  assert.deepEqual([exchange.calls, reason], [[], gone])
+})
+
+test('a head that cannot be sent cancels the stream behind it', async () => {
+  let cancelled = false
+  const stream = new ReadableStream({ cancel: () => void (cancelled = true) })
+  const exchange = begin((_request, { exchange }) => {
+    exchange.sendHead(responseHead(204), true)
+    return new Response(stream)
+  })
+  await settled()
+  await settled()
+  assert.equal(cancelled, true)
+  assert.deepEqual(exchange.calls, ['head 204 end', `cancel ${CancelReason.InternalError}`])
 })
 
 test('trailers are sent behind the content, without content-length', async () => {

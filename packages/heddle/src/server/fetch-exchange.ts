@@ -3,6 +3,7 @@ import {
   CancelReason,
   contentLength,
   fieldValue,
+  HeddleError,
   NetworkError,
   reasonPhrase,
   responseHead,
@@ -10,8 +11,8 @@ import {
   type ExchangeHandler,
   type Fields,
   type Head,
-  type HeddleError,
 } from '../http/index.ts'
+import { systemClock, type Clock } from '../io/index.ts'
 import {
   abortRequest,
   cancelBody,
@@ -40,12 +41,14 @@ export class FetchFace {
   readonly handler: FetchHandler
   /** The object the handler is a method of. */
   readonly app: FetchApp
+  readonly clock: Clock
   readonly #onError: ServeOptions['onError']
 
   constructor(options: ServeOptions) {
-    const { fetch } = options
+    const { fetch, clock = systemClock() } = options
     this.app = typeof fetch === 'object' ? fetch : { fetch: fetch as FetchHandler }
     this.handler = this.app.fetch
+    this.clock = clock
     this.#onError = options.onError
   }
 
@@ -81,7 +84,15 @@ export class FetchExchange implements ExchangeHandler, IncomingOwner, PumpOwner 
   #hasContent: boolean
   /** The client waits for 100 (Continue). */
   #expects: boolean
-  #state: 'waiting' | 'sending' | 'sent' | 'closed'
+  /**
+   * Of the response: none yet, or none that can be sent; one whose head waits for its content (in
+   * `#start`); its head was sent; all of it was. Or the exchange is over.
+   */
+  #state: 'waiting' | 'starting' | 'sending' | 'sent' | 'closed'
+  /** The handler's response in the state `starting`. */
+  #start: Head | undefined
+  /** The handler, or its response, failed: what `onError` gave is the second and last try. */
+  #failed: boolean
   /** Cancelled from here, which has been told. */
   #cut: boolean
   #error: unknown
@@ -95,6 +106,8 @@ export class FetchExchange implements ExchangeHandler, IncomingOwner, PumpOwner 
     this.#hasContent = true
     this.#expects = false
     this.#state = 'waiting'
+    this.#start = undefined
+    this.#failed = false
     this.#cut = false
     this.#error = undefined
   }
@@ -164,7 +177,8 @@ export class FetchExchange implements ExchangeHandler, IncomingOwner, PumpOwner 
   }
 
   onBodyWanted(): void {
-    if (!this.#expects || this.#state !== 'waiting') return
+    // The content of the response may be made of that of the request.
+    if (!this.#expects || (this.#state !== 'waiting' && this.#state !== 'starting')) return
     this.#expects = false
     this.#exchange.sendHead(responseHead(100), false)
   }
@@ -177,12 +191,25 @@ export class FetchExchange implements ExchangeHandler, IncomingOwner, PumpOwner 
     this.#exchange.discard()
   }
 
+  onPumpStart(): void {
+    this.#exchange.sendHead(this.#start as Head, false)
+    this.#start = undefined
+    this.#state = 'sending'
+  }
+
   onPumped(): void {
     this.#sent()
   }
 
   onPumpFailed(error: unknown): void {
     if (this.#state === 'closed') return
+    if (this.#state === 'starting') {
+      // Nothing of the response was sent, so the client can be told.
+      this.#state = 'waiting'
+      this.#pump = undefined
+      this.#fail(error)
+      return
+    }
     // The head is out: all that is left is to cut, so the client sees that content is missing.
     this.#cut = true
     this.#exchange.cancel(CancelReason.InternalError)
@@ -215,7 +242,7 @@ export class FetchExchange implements ExchangeHandler, IncomingOwner, PumpOwner 
 
   #send(status: number, fields: Fields, source: Source, trailers: TrailersInit | undefined): void {
     if (!(status >= 200 && status <= 599)) throw new TypeError(`A response of status ${status} cannot be sent.`)
-    if (trailers !== undefined) this.#stream(status, withoutLength(fields), sourceReader(source), trailers)
+    if (trailers !== undefined) this.#stream(status, withoutLength(fields), sourceReader(source), trailers, true)
     else if (source === null) {
       this.#exchange.sendHead(responseHead(status, fields), true)
       this.#sent()
@@ -226,26 +253,30 @@ export class FetchExchange implements ExchangeHandler, IncomingOwner, PumpOwner 
       sendBytes(this.#exchange, status, fields, source, this.#hasContent)
       this.#sent()
     } else {
-      this.#stream(status, source instanceof Blob ? withLength(fields, source.size) : fields, sourceReader(source), undefined)
+      // What a Blob holds is there, or cannot be read.
+      const isBlob = source instanceof Blob
+      this.#stream(status, isBlob ? withLength(fields, source.size) : fields, sourceReader(source), undefined, !isBlob)
     }
   }
 
-  #stream(status: number, fields: Fields, source: BodySource, trailers: TrailersInit | undefined): void {
-    const exchange = this.#exchange
-    try {
-      exchange.sendHead(responseHead(status, fields), !this.#hasContent)
-    } catch (error) {
-      cancelSource(source, error)
-      throw error
-    }
+  #stream(status: number, fields: Fields, source: BodySource, trailers: TrailersInit | undefined, prompt: boolean): void {
+    const head = responseHead(status, fields)
     if (!this.#hasContent) {
-      cancelSource(source, undefined)
+      try {
+        this.#exchange.sendHead(head, true)
+      } finally {
+        cancelSource(source, undefined)
+      }
       this.#sent()
       return
     }
-    this.#state = 'sending'
-    this.#pump = new ResponsePump(exchange, source, trailers, this)
-    this.#pump.run()
+    this.#state = 'starting'
+    this.#start = head
+    const pump = (this.#pump = new ResponsePump(this.#exchange, source, trailers, this))
+    pump.run()
+    // Content may be long in coming, and the client shall have the head meanwhile: at the end of this turn,
+    // when it would leave in any case.
+    if (prompt && this.#state === 'starting') this.#face.clock.soon(() => pump.start())
   }
 
   /** The response was handed over whole. */
@@ -259,12 +290,18 @@ export class FetchExchange implements ExchangeHandler, IncomingOwner, PumpOwner 
     this.#exchange.discard()
   }
 
-  /** The handler failed before there was a head. */
+  /** There is no response, and no head was sent: the handler failed, or what it returned cannot be sent. */
   #fail(error: unknown): void {
-    if (this.#state === 'closed' && (error === this.#error || (error as Error | undefined)?.name === 'AbortError')) {
+    if (this.#state === 'closed' && (isSameFailure(error, this.#error) || (error as Error | undefined)?.name === 'AbortError')) {
       // It stopped because the client is gone, as it should.
       return
     }
+    if (this.#failed) {
+      this.#face.report(error)
+      this.#refuseFailed()
+      return
+    }
+    this.#failed = true
     this.#face
       .failed(error, this.#request)
       .then((response) => this.#recover(response))
@@ -285,6 +322,11 @@ export class FetchExchange implements ExchangeHandler, IncomingOwner, PumpOwner 
     } catch (error) {
       this.#face.report(error)
     }
+    this.#refuseFailed()
+  }
+
+  #refuseFailed(): void {
+    if (this.#state !== 'waiting') return
     try {
       this.#refuse(500)
     } catch {
@@ -316,6 +358,12 @@ function isResponseLike(response: unknown): response is ResponseLike {
 function described(value: unknown): string {
   if (value === null || typeof value !== 'object') return `${typeof value === 'string' ? 'a string' : String(value)}`
   return `an object (${value.constructor?.name ?? 'without prototype'})`
+}
+
+/** The same error, or a copy of it that was made for its reader. */
+function isSameFailure(one: unknown, other: unknown): boolean {
+  if (one === other) return true
+  return one instanceof HeddleError && other instanceof HeddleError && one.code === other.code && one.message === other.message
 }
 
 /** A response that will not be sent: frees what its content holds. */

@@ -57,6 +57,8 @@ export function withoutLength(fields: Fields): string[] {
 
 /** Told how a {@link ResponsePump} ends. */
 export interface PumpOwner {
+  /** Content, or its end, is there: time to send the head, at the latest. What it throws fails the pump. */
+  onPumpStart(): void
   /** All content and trailers were handed over. */
   onPumped(): void
   /** The source, or what it gave, failed. */
@@ -64,8 +66,9 @@ export interface PumpOwner {
 }
 
 /**
- * Moves content from a source to an exchange after the head was sent: one chunk after the other,
- * as fast as the client takes them.
+ * Moves content from a source to an exchange: one chunk after the other, as fast as the client takes
+ * them. The head is sent with the first, or when the owner wants it to leave without (`start`); so a
+ * source that fails at once can still be answered for.
  */
 export class ResponsePump {
   readonly #exchange: Exchange
@@ -73,6 +76,7 @@ export class ResponsePump {
   readonly #trailers: TrailersInit | undefined
   readonly #owner: PumpOwner
   #state: 'reading' | 'blocked' | 'over'
+  #started: boolean
 
   constructor(exchange: Exchange, source: BodySource, trailers: TrailersInit | undefined, owner: PumpOwner) {
     this.#exchange = exchange
@@ -80,6 +84,7 @@ export class ResponsePump {
     this.#trailers = trailers
     this.#owner = owner
     this.#state = 'reading'
+    this.#started = false
   }
 
   /** Reads and sends until the source has nothing yet, or the client is behind. */
@@ -94,6 +99,16 @@ export class ResponsePump {
         }
         this.#take(chunk)
       }
+    } catch (error) {
+      this.#onError(error)
+    }
+  }
+
+  /** The head leaves, whether content is there or not. */
+  start(): void {
+    if (this.#started || this.#state === 'over') return
+    try {
+      this.#start()
     } catch (error) {
       this.#onError(error)
     }
@@ -129,7 +144,13 @@ export class ResponsePump {
     this.#owner.onPumpFailed(error)
   }
 
+  #start(): void {
+    this.#started = true
+    this.#owner.onPumpStart()
+  }
+
   #take(chunk: Uint8Array | undefined): void {
+    if (!this.#started) this.#start()
     if (chunk === undefined) this.#finish()
     else if (chunk.length > 0 && !this.#exchange.sendOwned(chunk, false)) this.#state = 'blocked'
   }
