@@ -1,3 +1,4 @@
+import { tracedError } from '../http/index.ts'
 import { responseFrom, type Response } from '../web/index.ts'
 import type { Client } from './client.ts'
 import { readDataUrl } from './data-url.ts'
@@ -9,7 +10,7 @@ import { fetchArguments } from './fetch-request.ts'
  * `fetch` over the connections of `client` (WHATWG Fetch, as far as it means something outside a
  * browser; see `docs/fetch.md`). Rejects with TypeError for wrong arguments, with the signal's
  * reason, with what a body stream threw, and with a HeddleError for everything that went wrong on
- * the way: its `code` says what.
+ * the way: its `code` says what, and its stack who awaited.
  */
 export function clientFetch(client: Client, input: FetchInput, init?: FetchInit): Promise<Response> {
   let job: FetchJob
@@ -22,7 +23,11 @@ export function clientFetch(client: Client, input: FetchInput, init?: FetchInit)
   } catch (error) {
     return Promise.reject(error)
   }
-  return job.settled.then(fetchedResponse)
+  return job.settled.then(fetchedResponse, fetchFailed)
+}
+
+function fetchFailed(error: unknown): never {
+  throw tracedError(error, fetchFailed)
 }
 
 /** Fetch, scheme fetch: a `data:` URL is its own response. */

@@ -8,6 +8,7 @@ import {
   PeerError,
   ProtocolError,
   TimeoutError,
+  tracedError,
   UsageError,
   wireCodes,
 } from './errors.ts'
@@ -31,6 +32,43 @@ test('name, code, phase, cause and unprocessed say what happened', () => {
   assert.equal(new CancelledError(CancelReason.Cancelled).code, 'CANCELLED')
   assert.ok(new UsageError('x') instanceof HeddleError && new UsageError('x') instanceof Error)
   assert.equal('cause' in new PeerError('PEER_CLOSED', 'closed'), false)
+})
+
+test('an error that rejects a promise has the stack of who awaits it', async () => {
+  const error = new TimeoutError('head', 'late', { unprocessed: true, cause: 'the cause' })
+  function fail(): never {
+    throw tracedError(error, fail)
+  }
+  async function firstReader(): Promise<void> {
+    await Promise.reject(error).catch(fail)
+  }
+  async function secondReader(): Promise<void> {
+    await Promise.reject(error).then(undefined, fail)
+  }
+  const [first, second] = (await Promise.allSettled([firstReader(), secondReader()])).map(
+    (outcome) => (outcome as PromiseRejectedResult).reason,
+  )
+  assert.equal(first, error, 'the first reader gets the error itself')
+  assert.match(first.stack ?? '', /^TimeoutError: late\n +at async firstReader /)
+  assert.notEqual(second, error, 'whoever comes later gets a copy')
+  assert.match(second.stack, /^TimeoutError: late\n +at async secondReader /)
+  assert.ok(second instanceof TimeoutError)
+  assert.deepEqual({ ...second }, { ...error })
+  assert.deepEqual([second.code, second.phase, second.unprocessed, second.cause], ['HEAD_TIMEOUT', 'head', true, 'the cause'])
+  assert.equal('cause' in (tracedTwice(new PeerError('PEER_CLOSED', 'closed')) as Error), false)
+})
+
+function tracedTwice(error: HeddleError): unknown {
+  return tracedError(tracedError(error, tracedTwice), tracedTwice)
+}
+
+test('what has a stack of its own, or is none of our errors, stays as it is', () => {
+  for (const error of [new UsageError('wrong'), new TypeError('other'), 'a reason', undefined]) {
+    const { stack } = (error ?? {}) as Error
+    assert.equal(tracedError(error, tracedTwice), error)
+    assert.equal(tracedError(error, tracedTwice), error)
+    assert.equal(((error ?? {}) as Error).stack, stack)
+  }
 })
 
 test('every cancel reason has a code on the wire of HTTP/2 and HTTP/3', () => {

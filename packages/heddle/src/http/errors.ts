@@ -61,19 +61,23 @@ export type ErrorCode =
   | 'SHUTDOWN'
   | 'USAGE'
 
+/** What an error tells beside its code and message. */
 export interface ErrorFacts {
+  /** What led to it: an error of Node's, or what a handler threw. */
   readonly cause?: unknown
   /** True: the request was certainly not acted on, so it may be sent again whatever its method. */
   readonly unprocessed?: boolean
   /** The raw code of the wire, where the version has one. */
   readonly wireCode?: number
+  /** What broke: the one exchange, or its connection with all that are on it. */
   readonly scope?: 'stream' | 'connection'
 }
 
 /**
  * The base of all of Heddle's errors. `code` is stable and for programs, `message` is for people.
- * Errors that tell of the peer or the network carry no stack: it would show the driver only, and
- * taking one costs more than the request.
+ * Errors that tell of the peer or the network are made without a stack: it would show the driver
+ * only, and taking one costs more than the request. Promises that reject with one give it the stack
+ * of whoever awaits them ({@link tracedError}).
  */
 export class HeddleError extends Error {
   readonly code: ErrorCode
@@ -134,4 +138,30 @@ export class CancelledError extends HeddleError {
     super(reason === CancelReason.InternalError ? 'HANDLER_FAILED' : 'CANCELLED', message, facts)
     this.reason = reason
   }
+}
+
+/** Errors that have the stack of a reader. */
+const traced = new WeakSet<HeddleError>()
+
+/**
+ * `error` with a stack for who awaits the promise that is going to be rejected with it. To be called
+ * in the reaction of a promise that does so: from there V8 finds the functions that await (`at async …`),
+ * which costs nothing as long as nothing fails. `above` and what it called are left out. An error may be
+ * told to many, such as all who waited for one connection: each one but the first gets a copy. What is no
+ * HeddleError, or has a stack from where it was made, is given back as it is.
+ */
+export function tracedError(error: unknown, above: (...parameters: never[]) => unknown): unknown {
+  if (!(error instanceof HeddleError)) return error
+  const told = traced.has(error)
+  if (!told && error.stack?.includes('\n    at ') === true) return error
+  const own = told ? copyOf(error) : error
+  Error.captureStackTrace(own, above)
+  traced.add(own)
+  return own
+}
+
+function copyOf(error: HeddleError): HeddleError {
+  const copy = new HeddleError(error.code, error.message, error.cause === undefined ? {} : { cause: error.cause })
+  Object.setPrototypeOf(copy, Object.getPrototypeOf(error) as object)
+  return Object.assign(copy, error)
 }

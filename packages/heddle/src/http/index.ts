@@ -7,6 +7,7 @@ export {
   PeerError,
   ProtocolError,
   TimeoutError,
+  tracedError,
   UsageError,
   wireCodes,
   type ErrorCode,

@@ -1,4 +1,4 @@
-import { ProtocolError, type Fields } from '../http/index.ts'
+import { ProtocolError, tracedError, type Fields } from '../http/index.ts'
 
 /**
  * Content that comes chunk by chunk, without a stream object: from a connection, from a decoder
@@ -38,17 +38,21 @@ export async function collect(source: BodySource, limit: number = source.maxColl
   if (taken !== undefined) return taken
   const chunks: Uint8Array[] = []
   let length = 0
-  for (;;) {
-    let chunk = source.read()
-    if (chunk instanceof Promise) chunk = await chunk
-    if (chunk === undefined) break
-    chunks.push(chunk)
-    length += chunk.length
-    if (length > limit) {
-      const error = new ProtocolError(`decoded content of more than ${limit} bytes`, 0, 'CONTENT_TOO_LARGE', { scope: 'stream' })
-      cancelSource(source, error)
-      throw error
+  try {
+    for (;;) {
+      let chunk = source.read()
+      if (chunk instanceof Promise) chunk = await chunk
+      if (chunk === undefined) break
+      chunks.push(chunk)
+      length += chunk.length
+      if (length > limit) {
+        const error = new ProtocolError(`decoded content of more than ${limit} bytes`, 0, 'CONTENT_TOO_LARGE', { scope: 'stream' })
+        cancelSource(source, error)
+        throw error
+      }
     }
+  } catch (error) {
+    throw tracedError(error, collect)
   }
   return concatenated(chunks, length)
 }
