@@ -124,7 +124,7 @@ async function follow(command: Command): Promise<number> {
       return 0
     case 'demo': {
       const demo = await startDemo({ ...command, print: (line) => console.log(line) })
-      return untilStopped({ close: () => demo.close({ deadline: 5_000 }), kill: () => demo.gateway.kill() }, 5_000, () => {})
+      return untilStopped({ close: () => demo.close({ deadline: 5_000 }), kill: () => demo.gateway.kill() }, 5_000)
     }
     case 'run':
       return run(loadConfig(command.file))
@@ -140,7 +140,7 @@ async function run(config: Config): Promise<number> {
 }
 
 /** Resolves with 0 after the graceful stop a first signal starts, with 1 at a second signal. */
-function untilStopped(work: Stoppable, drainTimeout: number, refresh: () => void): Promise<number> {
+function untilStopped(work: Stoppable, drainTimeout: number, refresh?: () => void): Promise<number> {
   return new Promise((resolve) => {
     let stopping = false
     const onSignal = (): void => {
@@ -155,7 +155,8 @@ function untilStopped(work: Stoppable, drainTimeout: number, refresh: () => void
     }
     process.on('SIGTERM', onSignal)
     process.on('SIGINT', onSignal)
-    process.on('SIGHUP', refresh)
+    // Without something to refresh, the terminal's end is the program's.
+    process.on('SIGHUP', refresh ?? onSignal)
   })
 }
 

@@ -140,7 +140,7 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
 async function startHere(config: Config, options: GatewayOptions, onError: (message: string) => void): Promise<Work> {
   const { clock, observer } = options
   const service = await Service.start(config, {
-    onError: (error) => onError(error instanceof Error ? error.message : String(error)),
+    onError,
     ...(clock === undefined ? undefined : { clock }),
     ...(observer === undefined ? undefined : { observer }),
   })

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
+import { HeddleError } from 'heddle/http'
 import { serve, type Server } from 'heddle/server'
 import { systemClock, type Clock, type TlsIdentity, type TlsServerOptions } from 'heddle/io'
 import type { Config, ListenerConfig, TlsConfig } from './config/index.ts'
@@ -10,6 +11,9 @@ import { Proxy } from './proxy/index.ts'
 import type { ProxyObserver, RequestRecord } from './record.ts'
 import { Router } from './routing/index.ts'
 import { Cluster } from './upstream/index.ts'
+
+/** The same trouble again and again, EMFILE for example, is told once in so many ms. */
+const reportInterval = 10_000
 
 /** A listener that is up. */
 export interface ListeningAddress {
@@ -29,7 +33,7 @@ export interface ServiceOptions {
   /** 48 bytes, the same in all processes: TLS sessions resume whichever takes the connection. */
   readonly ticketKeys?: Buffer
   /** Told of what concerns no request, such as a failed accept. Default: a line on standard error. */
-  readonly onError?: (error: unknown) => void
+  readonly onError?: (message: string) => void
 }
 
 /**
@@ -44,6 +48,8 @@ export class Service {
   readonly #options: ServiceOptions
   readonly #servers: { readonly config: ListenerConfig; readonly server: Server }[] = []
   #closing: Promise<void> | undefined
+  #lastReport = ''
+  #lastReportAt = 0
 
   private constructor(config: Config, options: ServiceOptions) {
     const clock = options.clock ?? systemClock()
@@ -67,7 +73,7 @@ export class Service {
   }
 
   async #listen(): Promise<void> {
-    const { clock = systemClock(), processes = 1, onError = reportError } = this.#options
+    const { clock = systemClock(), processes = 1 } = this.#options
     const proxy = new Proxy({
       config: this.#config,
       router: new Router(this.#config.routes),
@@ -87,7 +93,7 @@ export class Service {
         upgrades: listener.upgrades,
         websocketAccept,
         onExchange: (exchange) => proxy.onExchange(listener, exchange),
-        onError: (error) => onError(error),
+        onError: (error) => this.#report(error),
         ...(listener.tls === undefined ? undefined : { tls: this.#tlsOptions(listener.tls) }),
       }).catch((error: unknown) => {
         throw listenError(error, `listener ${listener.name}`, listener.host, listener.port)
@@ -106,8 +112,8 @@ export class Service {
       processes: [processSnapshot()],
       traffic: this.#traffic.snapshot(),
       listeners: this.#servers.map(({ config, server }) => {
-        const { connections, accepted, rejected, exchanges, deadlines } = server.stats()
-        return { name: config.name, url: server.url, connections, accepted, refused: rejected, exchanges, deadlines }
+        const { connections, accepted, rejected, handshakesFailed, exchanges, deadlines } = server.stats()
+        return { name: config.name, url: server.url, connections, accepted, refused: rejected, handshakesFailed, exchanges, deadlines }
       }),
       clusters: [...this.#clusters.values()].map((cluster) => cluster.stats()),
       accessLog: this.#log?.stats() ?? { lines: 0, dropped: 0, failures: 0 },
@@ -122,8 +128,7 @@ export class Service {
       try {
         server.updateTls(this.#tlsOptions(config.tls))
       } catch (error) {
-        const { onError = reportError } = this.#options
-        onError(error)
+        this.#report(error)
       }
     }
   }
@@ -140,6 +145,8 @@ export class Service {
   }
 
   async #finish(closed: readonly Promise<void>[]): Promise<void> {
+    // Idle upstream connections do not keep a process alive; the end of this must, or it would never come.
+    const hold = setInterval(() => {}, 60_000)
     await Promise.allSettled(closed)
     for (const cluster of this.#clusters.values()) {
       const gone = cluster.close()
@@ -148,6 +155,19 @@ export class Service {
       await gone
     }
     await this.#log?.close()
+    clearInterval(hold)
+  }
+
+  /** Tells what concerns no request. What clients can cause as often as they like is counted only, or told now and then. */
+  #report(error: unknown): void {
+    if (error instanceof HeddleError && error.code === 'TLS_FAILED') return
+    const message = error instanceof Error ? error.message : String(error)
+    const now = Date.now()
+    if (message === this.#lastReport && now - this.#lastReportAt < reportInterval) return
+    this.#lastReport = message
+    this.#lastReportAt = now
+    const { onError = printError } = this.#options
+    onError(message)
   }
 
   #observer(): ProxyObserver {
@@ -194,6 +214,6 @@ function websocketAccept(key: string): string {
   return createHash('sha1').update(`${key}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`).digest('base64')
 }
 
-function reportError(error: unknown): void {
-  console.error(`heddle-gateway: ${error instanceof Error ? error.message : String(error)}`)
+function printError(message: string): void {
+  console.error(`heddle-gateway: ${message}`)
 }

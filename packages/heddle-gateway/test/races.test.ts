@@ -31,7 +31,7 @@ const answers: readonly ((world: World, socket: LinkSocket) => void)[] = [
   (_world, socket) =>
     void socket.write(Buffer.from(message(['HTTP/1.1 200 OK', 'Transfer-Encoding: chunked'], '5\r\nhello\r\n0\r\nX-T: 1\r\n\r\n'))),
   (_world, socket) => void socket.write(Buffer.from(message(['HTTP/1.1 200 OK', 'Content-Length: 100'], 'too little'))),
-  (_world, socket) => void socket.end(Buffer.from('')),
+  (_world, socket) => void socket.end(),
   (_world, socket) => void socket.resetAndDestroy(),
   (_world, socket) => void socket.write(Buffer.from(message(['HTTP/1.1 103 Early Hints']) + okResponse())),
   (_world, socket) => void socket.write(Buffer.from(okResponse() + okResponse('unasked'))),

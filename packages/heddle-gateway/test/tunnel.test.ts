@@ -67,22 +67,41 @@ worldTest('an upgrade becomes a tunnel; bytes go both ways as they are', few, as
   equal(client.closedBy, 'end')
   const record = rig.record()
   deepEqual([record.tunnel, record.status, record.method, record.reason], [true, 101, 'GET', ''])
-  deepEqual([record.requestSize, record.responseSize], [16, 18])
+  deepEqual([record.requestSize, record.responseSize], [15, 18])
   deepEqual(rig.leftovers(), [])
 })
 
-worldTest('what the client says before the tunnel is open waits, and is lost if it does not open', few, async (world) => {
+worldTest('what the client says before the tunnel is open waits for it', few, async (world) => {
   const rig = await Rig.make(world)
   const host = rig.upstream()
-  const client = rig.client().send(`${upgrade}GET /smuggled HTTP/1.1\r\nHost: a\r\n\r\n`)
+  const client = rig.client().send(`${upgrade}too early`)
+  world.run()
+  const upstream = host.peer()
+  const request = wantHead(upstream, 'the upgrade')
+  upstream.wantIdle('nothing before the 101')
+  const accept = websocketAccept(request.field('sec-websocket-key') ?? '')
+  upstream.send(
+    message(['HTTP/1.1 101 Switching Protocols', 'Connection: Upgrade', 'Upgrade: websocket', `Sec-WebSocket-Accept: ${accept}`]) + 'hello',
+  )
+  wantHead(client, 'the tunnel opens')
+  client.want('what the upstream said with its 101', 'hello')
+  upstream.want('what had to wait', 'too early')
+})
+
+worldTest('a refused upgrade leaves HTTP/1.1 as it was: what follows is the next request, with a plan of its own', few, async (world) => {
+  const rig = await Rig.make(world, {
+    routes: [routeConfig({ match: { hosts: ['example.org'], pathPrefix: '/', methods: [], headers: [] } })],
+  })
+  const host = rig.upstream()
+  const client = rig.client().send(`${upgrade}GET / HTTP/1.1\r\nHost: smuggled.example\r\n\r\n`)
   world.run()
   const upstream = host.peer()
   wantHead(upstream, 'the upgrade')
-  upstream.wantIdle('nothing before the 101')
+  upstream.wantIdle('nothing more of this client')
   upstream.send(message(['HTTP/1.1 403 Forbidden', 'Content-Length: 0']))
   equal(wantHead(client, 'refused').line, 'HTTP/1.1 403 Forbidden')
-  world.advance(10_000)
-  equal(upstream.received.length, 0)
+  equal(wantHead(client, 'no route').line, 'HTTP/1.1 404 Not Found')
+  upstream.wantIdle('still nothing')
   equal(rig.proxy.tunnels, 0)
   deepEqual(rig.leftovers(), [])
 })

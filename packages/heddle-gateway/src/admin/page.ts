@@ -21,7 +21,7 @@ a { color: var(--accent); text-decoration: none } a:hover { text-decoration: und
 .wide { grid-column: 1 / -1 } svg { display: block; width: 100%; height: 64px }
 .box { background: var(--card); border: 1px solid var(--line); border-radius: 10px; overflow-x: auto }
 table { border-collapse: collapse; width: 100%; font-size: 14px; font-variant-numeric: tabular-nums }
-th, td { text-align: right; padding: 7px 14px; white-space: nowrap; border-top: 1px solid var(--line) }
+th, td { text-align: right; padding: 7px 14px; white-space: pre; border-top: 1px solid var(--line) }
 thead th { border-top: 0; color: var(--dim); font-weight: 500; font-size: 13px }
 th:first-child, td:first-child { text-align: left }
 code { font: 13px ui-monospace, monospace }
@@ -34,8 +34,10 @@ const $ = (id) => document.getElementById(id)
 const number = (value) => value >= 1e9 ? (value / 1e9).toFixed(1) + ' G' : value >= 1e6 ? (value / 1e6).toFixed(1) + ' M' : value >= 1e4 ? (value / 1e3).toFixed(1) + ' k' : String(Math.round(value * 10) / 10)
 const bytes = (value) => { let unit = 0; while (value >= 1024 && unit < 4) { value /= 1024; unit++ } return (unit ? value.toFixed(1) : value) + ' ' + ['B', 'KiB', 'MiB', 'GiB', 'TiB'][unit] }
 const ms = (value, count) => count === 0 ? '–' : value >= 1000 ? (value / 1000).toFixed(2) + ' s' : value >= 100 ? value.toFixed(0) + ' ms' : value.toFixed(2) + ' ms'
-const failures = (part) => Object.values(part.errors).reduce((sum, count) => sum + count, 0)
-const reasons = (part) => Object.entries(part.errors).map(([reason, count]) => reason + ' ' + number(count)).join(', ')
+// That a client went away is its own affair.
+const own = (part) => Object.entries(part.errors).filter(([reason]) => !reason.startsWith('client_'))
+const failures = (part) => own(part).reduce((sum, [, count]) => sum + count, 0)
+const reasons = (part) => own(part).map(([reason, count]) => reason + ' ' + number(count)).join(', ')
 const statuses = (part) => Object.entries(part.statuses).sort().map(([status, count]) => status + ' ' + number(count)).join('  ')
 function cell(content, className, tag) {
   const element = document.createElement(tag || 'td')

@@ -25,7 +25,7 @@ export interface Demo {
 /** Starts a gateway on 127.0.0.1 in front of an origin of its own, and tells what to try. */
 export async function startDemo(options: DemoOptions): Promise<Demo> {
   const { print } = options
-  const origin = new Origin(options.restartDelay ?? 5_000, `http://127.0.0.1:${options.adminPort}`, print)
+  const origin = new Origin(options.restartDelay ?? 5_000, print)
   const originPort = await origin.start()
   let gateway: Gateway
   try {
@@ -35,6 +35,7 @@ export async function startDemo(options: DemoOptions): Promise<Demo> {
     throw error
   }
   const url = gateway.addresses[0]?.url as string
+  origin.link(gateway.adminUrl as string)
   print(welcome(url, gateway.adminUrl as string, origin.pid, originPort))
   return {
     gateway,
@@ -89,28 +90,28 @@ Ctrl-C stops the demo.
 class Origin {
   pid = 0
   readonly #restartDelay: number
-  readonly #adminUrl: string
   readonly #print: (line: string) => void
   #port = 0
+  #adminUrl = ''
   #child: ChildProcess | undefined
   #timer: NodeJS.Timeout | undefined
   #stopped = false
 
-  constructor(restartDelay: number, adminUrl: string, print: (line: string) => void) {
+  constructor(restartDelay: number, print: (line: string) => void) {
     this.#restartDelay = restartDelay
-    this.#adminUrl = adminUrl
     this.#print = print
   }
 
   /** Resolves with the port, which stays the same. */
   start(): Promise<number> {
     const suffix = import.meta.url.endsWith('.ts') ? 'ts' : 'js'
-    const child = fork(fileURLToPath(new URL(`./origin.${suffix}`, import.meta.url)), [String(this.#port), this.#adminUrl])
+    const child = fork(fileURLToPath(new URL(`./origin.${suffix}`, import.meta.url)), [String(this.#port)])
     this.#child = child
     return new Promise((resolve, reject) => {
       child.once('message', ({ port }: { port: number }) => {
         this.pid = child.pid as number
         this.#port = port
+        this.#tell(child)
         resolve(port)
       })
       child.once('error', reject)
@@ -121,6 +122,17 @@ class Origin {
         if (!this.#stopped && wasUp) this.#restart(`The origin ended (${signal ?? `exit code ${code}`})`)
       })
     })
+  }
+
+  /** Tells the origin what its page links to. */
+  link(adminUrl: string): void {
+    this.#adminUrl = adminUrl
+    if (this.#child !== undefined) this.#tell(this.#child)
+  }
+
+  #tell(child: ChildProcess): void {
+    // It may be ending just now; then its successor is told.
+    if (child.connected) child.send({ adminUrl: this.#adminUrl }, () => {})
   }
 
   #restart(why: string): void {

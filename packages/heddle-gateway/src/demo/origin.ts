@@ -3,7 +3,8 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { Response, serve, type Request, type RequestContext } from 'heddle/server'
 import { demoPage, type Seen } from './page.ts'
 
-const [port = '0', adminUrl = ''] = process.argv.slice(2)
+const [port = '0'] = process.argv.slice(2)
+let adminUrl = ''
 
 async function answer(request: Request, context: RequestContext): Promise<Response> {
   const url = new URL(request.url)
@@ -14,7 +15,7 @@ async function answer(request: Request, context: RequestContext): Promise<Respon
       })
     case '/headers': {
       const { fields, ...rest } = seen(request, url, context)
-      return json({ ...rest, process: process.pid, headers: fields })
+      return json({ ...rest, process: process.pid, headers: Object.fromEntries(fields) })
     }
     case '/echo':
       return new Response(request.body, { headers: { 'content-type': request.headers.get('content-type') ?? 'application/octet-stream' } })
@@ -67,6 +68,9 @@ function lines(): ReadableStream<Uint8Array> {
 
 // Ctrl-C reaches the whole group of processes; the gateway drains first and then lets go of this one.
 process.on('SIGINT', () => {})
+process.on('message', (message: { adminUrl: string }) => {
+  adminUrl = message.adminUrl
+})
 process.on('disconnect', () => process.exit(0))
 const server = await serve({ hostname: '127.0.0.1', port: Number(port), fetch: answer })
 process.send?.({ port: server.port })

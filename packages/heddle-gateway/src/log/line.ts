@@ -12,10 +12,10 @@ const escapes = Array.from({ length: 256 }, (_, code) => {
  * Fields that say nothing (no reason, no upstream) are left out.
  */
 export function formatLine(record: RequestRecord): string {
-  let line = `{"time":"${new Date(record.startedAt).toISOString()}","listener":${quote(record.listener)}`
-  if (record.route !== '') line += `,"route":${quote(record.route)}`
-  if (record.cluster !== '') line += `,"cluster":${quote(record.cluster)}`
-  if (record.endpoint !== '') line += `,"endpoint":${quote(record.endpoint)}`
+  let line = `{"time":"${isoTime(record.startedAt)}","listener":${known(record.listener)}`
+  if (record.route !== '') line += `,"route":${known(record.route)}`
+  if (record.cluster !== '') line += `,"cluster":${known(record.cluster)}`
+  if (record.endpoint !== '') line += `,"endpoint":${known(record.endpoint)}`
   line += `,"remote":${quote(record.remoteAddress)},"protocol":"${record.protocol}"`
   if (record.upstreamProtocol !== '') line += `,"upstreamProtocol":"${record.upstreamProtocol}"`
   line += `,"method":${quote(record.method)},"authority":${quote(record.authority)},"path":${quote(record.path)},"status":${record.status}`
@@ -24,6 +24,33 @@ export function formatLine(record: RequestRecord): string {
   line += `,"duration":${round(record.duration)}`
   if (record.timeToHead >= 0) line += `,"timeToHead":${round(record.timeToHead)}`
   return record.tunnel ? `${line},"tunnel":true}\n` : `${line}}\n`
+}
+
+let second = Number.NaN
+/** `2026-01-02T03:04:05.` of that second: making it costs more than the rest of a line. */
+let secondText = ''
+
+function isoTime(at: number): string {
+  const whole = Math.floor(at / 1_000)
+  if (whole !== second) {
+    second = whole
+    secondText = new Date(whole * 1_000).toISOString().slice(0, 20)
+  }
+  return `${secondText}${String(Math.floor(at) - whole * 1_000).padStart(3, '0')}Z`
+}
+
+/** Names of the configuration, quoted: few, and the same in every line. */
+const quoted = new Map<string, string>()
+
+function known(text: string): string {
+  let result = quoted.get(text)
+  if (result === undefined) {
+    // Endpoints come and go with their addresses.
+    if (quoted.size >= 1_000) quoted.clear()
+    result = quote(text)
+    quoted.set(text, result)
+  }
+  return result
 }
 
 function round(ms: number): number {

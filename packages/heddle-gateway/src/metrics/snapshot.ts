@@ -13,6 +13,8 @@ export interface ListenerSnapshot {
   readonly accepted: number
   /** Connections turned away, ever: over `maxConnections`, or too many TLS handshakes at once. */
   readonly refused: number
+  /** TLS handshakes that failed, were broken off or took too long, ever. */
+  readonly handshakesFailed: number
   /** Exchanges that are not over. */
   readonly exchanges: number
   /** Connections with a time limit armed. */
@@ -75,6 +77,7 @@ export function mergeSnapshots(parts: readonly Snapshot[]): Snapshot {
         connections: a.connections + b.connections,
         accepted: a.accepted + b.accepted,
         refused: a.refused + b.refused,
+        handshakesFailed: a.handshakesFailed + b.handshakesFailed,
         exchanges: a.exchanges + b.exchanges,
         deadlines: a.deadlines + b.deadlines,
       }),
@@ -175,6 +178,12 @@ export function familiesOf(snapshot: Snapshot): FamilySnapshot[] {
       'heddle_server_refused_connections_total',
       'Connections turned away because there were too many.',
       perListener((listener) => listener.refused),
+    ),
+    family(
+      'counter',
+      'heddle_server_failed_handshakes_total',
+      'TLS handshakes that failed, were broken off or took too long.',
+      perListener((listener) => listener.handshakesFailed),
     ),
     family(
       'gauge',

@@ -3,7 +3,7 @@ import { describe, test } from 'node:test'
 import type { RequestRecord } from '../record.ts'
 import { seriesLimit, ValueFamily } from './family.ts'
 import { familiesOf, mergeSnapshots, renderPrometheus, summarize, Traffic, type Snapshot } from './index.ts'
-import { parsePrometheus, type ParsedFamily, type Sample } from './parse-prometheus.ts'
+import { parsePrometheus, type ParsedFamily, type Sample } from '../../test/parse-prometheus.ts'
 
 function record(change: Partial<RequestRecord> = {}): RequestRecord {
   return {
@@ -34,7 +34,18 @@ function snapshotOf(traffic: Traffic, pid = 1): Snapshot {
   return {
     processes: [{ pid, startedAt: 1_000, cpu: 1.5, memory: 2_000 }],
     traffic: traffic.snapshot(),
-    listeners: [{ name: 'web', url: 'http://127.0.0.1:8080', connections: 2, accepted: 3, refused: 0, exchanges: 1, deadlines: 2 }],
+    listeners: [
+      {
+        name: 'web',
+        url: 'http://127.0.0.1:8080',
+        connections: 2,
+        accepted: 3,
+        refused: 0,
+        handshakesFailed: 0,
+        exchanges: 1,
+        deadlines: 2,
+      },
+    ],
     clusters: [
       {
         name: 'app',

@@ -120,7 +120,11 @@ class Families {
   readonly received = new ValueFamily('counter', 'heddle_server_request_content_bytes_total', 'Bytes of content received in requests.')
   readonly sent = new ValueFamily('counter', 'heddle_server_response_content_bytes_total', 'Bytes of content sent in responses.')
   readonly tunnels = new ValueFamily('counter', 'heddle_server_tunnels_total', 'Upgrades and CONNECTs that became tunnels and are over.')
-  readonly errors = new ValueFamily('counter', 'heddle_errors_total', 'Requests that the gateway answered or cut itself, by reason.')
+  readonly errors = new ValueFamily(
+    'counter',
+    'heddle_errors_total',
+    'Requests that the gateway answered or cut itself, or whose client went away, by reason.',
+  )
   readonly retries = new ValueFamily(
     'counter',
     'heddle_upstream_retries_total',

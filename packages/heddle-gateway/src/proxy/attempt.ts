@@ -125,7 +125,7 @@ export class Attempt implements ClientExchangeHandler, Waiting {
     this.deadlineQueue?.remove(this)
     this.cluster.finish(this.endpoint)
     const { detached } = this
-    if (error !== undefined && !detached && blamesEndpoint(upstreamReason(error))) this.blame(this.forward.now)
+    if (error !== undefined && !detached && blamesEndpoint(upstreamReason(error))) this.blame(this.forward.proxy.clock.now())
     else if (this.earlierStreak < 0) this.endpoint.health.endUndecided(this.trial)
     if (!detached) this.forward.onUpstreamClose(this, error)
   }

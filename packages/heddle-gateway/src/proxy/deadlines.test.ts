@@ -10,17 +10,17 @@ class Guest implements Waiting {
   after: Waiting | undefined
   readonly name: string
   readonly told: string[]
-  readonly then: (() => void) | undefined
+  readonly action: (() => void) | undefined
 
-  constructor(name: string, told: string[], then?: () => void) {
+  constructor(name: string, told: string[], action?: () => void) {
     this.name = name
     this.told = told
-    this.then = then
+    this.action = action
   }
 
   onDeadline(now: number): void {
     this.told.push(`${this.name} ${now}`)
-    this.then?.()
+    this.action?.()
   }
 }
 

@@ -1,6 +1,5 @@
 import {
   CancelReason,
-  Head,
   isIdempotent,
   ProtocolError,
   responseHead,
@@ -8,22 +7,24 @@ import {
   type Exchange,
   type ExchangeHandler,
   type Fields,
+  type Head,
   type HeddleError,
   type Instant,
   type Priority,
 } from 'heddle/http'
-import { Alarm } from 'heddle/io'
-import type { RouteConfig } from '../config/types.ts'
 import type { RequestRecord } from '../record.ts'
-import type { Cluster, Endpoint } from '../upstream/index.ts'
+import type { Endpoint } from '../upstream/index.ts'
 import { Attempt } from './attempt.ts'
 import type { DeadlineQueue, Waiting } from './deadlines.ts'
+import { HeldContent } from './held-content.ts'
+import { planRequest, Refusal, type Plan } from './plan.ts'
 import type { ListenerState, Proxy } from './proxy.ts'
 import { answerFor, upstreamReason, type Answer, type Reason } from './reason.ts'
-import { decrementMaxForwards, maxForwards, requestFields } from './request-fields.ts'
+import { TunnelWatch } from './tunnel-watch.ts'
 
 /** Request content kept until the response begins, so that it can be sent again, bytes. */
 const replayLimit = 65_536
+const noContent = new Uint8Array(0)
 
 /**
  * How far a request has come.
@@ -38,14 +39,6 @@ const replayLimit = 65_536
  */
 const Phase = { Reading: 0, Trying: 1, Responding: 2, Tunnel: 3, Answered: 4, Closed: 5 } as const
 type Phase = (typeof Phase)[keyof typeof Phase]
-
-/** RFC 9110 §7.6.2: the answer of the hop at which an OPTIONS must stop; §9.3.7: it states its length. */
-const optionsAnswer: Answer = {
-  status: 200,
-  fields: ['allow', 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS', 'content-length', '0'],
-  content: new Uint8Array(0),
-}
-const nothing: Uint8Array[] = []
 
 /**
  * One request on its way through: the handler of the client's exchange, and what holds it together
@@ -62,20 +55,18 @@ export class Forward implements ExchangeHandler, Waiting {
   before: Waiting | undefined
   after: Waiting | undefined
   phase: Phase
+  /** From the head to the close. */
   record: RequestRecord | undefined
   startedAt: Instant
-  route: RouteConfig | undefined
-  cluster: Cluster | undefined
-  /** What is sent upstream. */
-  head: Head | undefined
+  /** Set from Trying on. */
+  plan: Plan | undefined
   /** It asks for a tunnel: Upgrade, or extended CONNECT. */
   isTunnelRequest: boolean
   attempt: Attempt | undefined
   /** Endpoints that failed this request. */
   tried: Endpoint[] | undefined
   /** Request content that came before there was a connection, and, while `replayable`, all after it. */
-  held: Uint8Array[]
-  heldSize: number
+  held: HeldContent | undefined
   /** `held` is all the content that came so far. */
   replayable: boolean
   trailers: Fields | undefined
@@ -83,8 +74,7 @@ export class Forward implements ExchangeHandler, Waiting {
   responseEnded: boolean
   /** Request content the client got credit for. */
   credited: number
-  idleAlarm: Alarm | undefined
-  lastActivity: Instant
+  watch: TunnelWatch | undefined
 
   constructor(proxy: Proxy, listener: ListenerState, exchange: Exchange) {
     this.proxy = proxy
@@ -97,28 +87,20 @@ export class Forward implements ExchangeHandler, Waiting {
     this.phase = Phase.Reading
     this.record = undefined
     this.startedAt = 0
-    this.route = undefined
-    this.cluster = undefined
-    this.head = undefined
+    this.plan = undefined
     this.isTunnelRequest = false
     this.attempt = undefined
     this.tried = undefined
-    this.held = nothing
-    this.heldSize = 0
+    this.held = undefined
     this.replayable = true
     this.trailers = undefined
     this.requestEnded = false
     this.responseEnded = false
     this.credited = 0
-    this.idleAlarm = undefined
-    this.lastActivity = 0
+    this.watch = undefined
   }
 
-  get now(): Instant {
-    return this.proxy.clock.now()
-  }
-
-  // The client's leg.
+  // ── The client's leg ────────────────────────────────────────────────────────────────────────────
 
   onHead(head: Head, end: boolean): void {
     const { proxy, listener, exchange } = this
@@ -150,17 +132,23 @@ export class Forward implements ExchangeHandler, Waiting {
   }
 
   onData(buffer: Uint8Array, start: number, limit: number, end: boolean): void {
-    const phase = this.phase
+    const { phase } = this
     if (this.record !== undefined) this.record.requestSize += limit - start
     if (end) this.requestEnded = true
     if (phase === Phase.Answered || phase === Phase.Closed) return
     const upstream = this.attempt?.exchange
-    if (phase === Phase.Tunnel) this.lastActivity = this.proxy.clock.now()
+    if (this.watch !== undefined) this.watch.lastActivity = this.proxy.clock.now()
     else if (upstream === undefined || this.isTunnelRequest) {
       // Bounded by the receive window: there is no credit for it before it has been sent.
-      this.hold(buffer, start, limit)
+      if (limit > start) this.hold(buffer, start, limit)
       return
-    } else if (this.replayable) this.keepForReplay(buffer, start, limit)
+    } else if (this.replayable && limit > start) {
+      const copy = this.keepForReplay(buffer, start, limit)
+      if (copy !== undefined) {
+        upstream.sendOwned(copy, end)
+        return
+      }
+    }
     upstream?.sendData(buffer, start, limit, end)
   }
 
@@ -181,77 +169,73 @@ export class Forward implements ExchangeHandler, Waiting {
   }
 
   onClose(error: HeddleError | undefined): void {
-    const record = this.record
-    const attempt = this.attempt
+    const { record, attempt } = this
     if (record === undefined) return
     if (error === undefined) {
       // Upstream may still be taking the end of what the client said.
       if (attempt !== undefined) attempt.detached = true
     } else {
-      this.recordClientError(record, error)
+      recordClientError(record, error)
       attempt?.cancel(this.phase === Phase.Tunnel ? CancelReason.ConnectError : upstreamCancelReason(error))
     }
-    if (this.phase === Phase.Tunnel) this.proxy.tunnels--
-    this.phase = Phase.Closed
+    if (this.watch !== undefined) {
+      this.watch.stop()
+      this.proxy.tunnels--
+    }
     this.deadlineQueue?.remove(this)
-    if (this.idleAlarm !== undefined) this.proxy.clock.clear(this.idleAlarm)
+    this.phase = Phase.Closed
     this.attempt = undefined
     this.record = undefined
-    this.held = nothing
+    this.held = undefined
     record.duration = this.proxy.clock.now() - this.startedAt
     this.proxy.endRequest(record)
   }
 
-  // The upstream leg.
+  // ── The upstream leg ────────────────────────────────────────────────────────────────────────────
 
   /** A connection is there, possibly another one than before: everything is sent from the beginning. */
   onUpstreamOpen(attempt: Attempt, upstream: Exchange): void {
-    const held = this.held
-    const trailers = this.trailers
-    const record = this.record as RequestRecord
-    record.upstreamProtocol = upstream.protocol
-    const bare = !this.isTunnelRequest && this.requestEnded && held.length === 0 && trailers === undefined
-    upstream.sendHead(this.head as Head, bare)
+    const { plan, held, trailers, requestEnded } = this
+    const { head } = plan as Plan
+    ;(this.record as RequestRecord).upstreamProtocol = upstream.protocol
     // What a client says in a tunnel before it is open may be meant for nobody: it waits.
-    if (bare || this.isTunnelRequest) return
-    for (let i = 0; i < held.length; i++) {
-      upstream.sendOwned(held[i] as Uint8Array, this.requestEnded && trailers === undefined && i === held.length - 1)
+    if (this.isTunnelRequest) {
+      upstream.sendHead(head, false)
+      return
     }
+    upstream.sendHead(head, requestEnded && held === undefined && trailers === undefined)
+    held?.sendTo(upstream, requestEnded && trailers === undefined)
     if (trailers !== undefined) upstream.sendTrailers(trailers)
     attempt.replayable = this.replayable
   }
 
   onUpstreamHead(attempt: Attempt, head: Head, end: boolean): void {
     if (this.phase !== Phase.Trying) return
-    const { status, fields } = head
+    const { status } = head
     if (status < 200) {
       this.exchange.sendHead(head, false)
       return
     }
+    const upstream = attempt.exchange as Exchange
     const record = this.record as RequestRecord
     record.timeToHead = this.proxy.clock.now() - this.startedAt
     record.status = status
-    const sent = fields.slice()
-    sent.push('via', this.listener.via(attempt.exchange as Exchange))
+    const sent = this.listener.response(head, upstream)
     if (this.isTunnelRequest && status < 300) {
-      this.openTunnel(attempt, status, sent)
+      this.openTunnel(upstream, sent, record)
       return
     }
     this.phase = Phase.Responding
     this.replayable = false
-    this.held = nothing
-    this.exchange.sendHead(new Head('', '', '', '', '', status, sent), end)
+    this.held = undefined
+    this.exchange.sendHead(sent, end)
     if (end) this.endResponse()
   }
 
   onUpstreamData(buffer: Uint8Array, start: number, limit: number, end: boolean): void {
-    if (this.phase === Phase.Tunnel) {
-      this.lastActivity = this.proxy.clock.now()
-      this.exchange.sendData(buffer, start, limit, end)
-      return
-    }
     this.exchange.sendData(buffer, start, limit, end)
-    if (end) this.endResponse()
+    if (this.watch !== undefined) this.watch.lastActivity = this.proxy.clock.now()
+    else if (end) this.endResponse()
   }
 
   onUpstreamTrailers(fields: Fields): void {
@@ -268,15 +252,17 @@ export class Forward implements ExchangeHandler, Waiting {
   }
 
   onUpstreamClose(attempt: Attempt, error: HeddleError | undefined): void {
-    const phase = this.phase
+    const { phase } = this
     if (phase === Phase.Trying) {
-      const reason = error === undefined ? 'upstream_closed' : upstreamReason(error)
-      if (error === undefined || !this.retry(attempt, error)) this.refuse(reason)
+      if (error === undefined) this.refuse('upstream_closed')
+      else if (!this.retry(attempt, error)) this.refuse(upstreamReason(error))
     } else if (error !== undefined && (phase === Phase.Tunnel || (phase === Phase.Responding && !this.responseEnded))) {
       // What the client has must not look complete.
       this.cut(upstreamReason(error), phase === Phase.Tunnel ? CancelReason.ConnectError : CancelReason.InternalError)
     }
   }
+
+  // ── Time limits ─────────────────────────────────────────────────────────────────────────────────
 
   /** The attempt waited too long for a connection. */
   onQueueTimeout(): void {
@@ -294,47 +280,47 @@ export class Forward implements ExchangeHandler, Waiting {
     }
   }
 
-  /** Finds out whether and where the request goes. */
-  admit(head: Head, record: RequestRecord): void {
-    const { proxy, listener } = this
-    const { method } = head
-    // RFC 9110 §9.3.8: TRACE shows fields that others added. §9.3.6: CONNECT is for forward proxies, except as Upgrade.
-    if (method === 'TRACE' || (method === 'CONNECT' && head.protocol === '')) return this.refuse('method_refused')
-    const route = proxy.router.match(head)
-    if (typeof route === 'string') return this.refuse(route)
-    record.route = route.name
-    record.cluster = route.cluster
-    let { fields } = head
-    if (method === 'OPTIONS') {
-      const left = maxForwards(fields)
-      if (left === 0) return this.answer(optionsAnswer)
-      if (left > 0) fields = decrementMaxForwards(fields, left)
-    }
-    const sent = requestFields(
-      fields,
-      head.authority,
-      listener.peer(this.exchange.connection),
-      listener.config,
-      listener.via(this.exchange),
-    )
-    if (sent === undefined) return this.refuse('loop_detected')
-    const cluster = proxy.clusters.get(route.cluster)
-    const endpoint = cluster?.pick()
-    if (cluster === undefined || endpoint === undefined) return this.refuse('no_endpoint')
-    // RFC 9112 §3.2: HTTP/1.0 may come without Host, HTTP/1.1 must not go without.
-    const authority = route.authority ?? (head.authority === '' ? endpoint.name : head.authority)
-    this.route = route
-    this.cluster = cluster
-    this.head = new Head(method, endpoint.origin.scheme, authority, head.path, head.protocol, 0, sent)
-    this.isTunnelRequest = method === 'CONNECT'
-    this.phase = Phase.Trying
-    if (route.timeout !== Infinity) proxy.deadlines(route.timeout).add(this)
-    this.start(endpoint)
+  onTunnelIdle(): void {
+    this.attempt?.cancel(CancelReason.Timeout)
+    this.cut('tunnel_idle', CancelReason.Timeout)
   }
 
-  start(endpoint: Endpoint): void {
-    const attempt = new Attempt(this, this.cluster as Cluster, endpoint, this.replayable, this.proxy.clock.now())
-    const record = this.record as RequestRecord
+  // ── Ways on ─────────────────────────────────────────────────────────────────────────────────────
+
+  /** Finds out where the request goes, and begins the first attempt. */
+  private admit(head: Head, record: RequestRecord): void {
+    const { proxy, listener, exchange } = this
+    const peer = listener.peer(exchange.connection)
+    if (head !== peer.lastHead || peer.lastPlan === undefined) {
+      peer.lastPlan = planRequest(head, proxy, listener, peer, listener.via(exchange))
+      peer.lastHead = head
+    }
+    const plan = peer.lastPlan
+    const { route } = plan
+    if (route !== undefined) {
+      record.route = route.name
+      record.cluster = route.cluster
+    }
+    if (plan instanceof Refusal) {
+      record.reason = plan.reason
+      this.answer(plan.answer, record)
+      return
+    }
+    const endpoint = plan.cluster.pick()
+    if (endpoint === undefined) {
+      this.refuse('no_endpoint')
+      return
+    }
+    this.plan = plan
+    this.isTunnelRequest = head.method === 'CONNECT'
+    this.phase = Phase.Trying
+    const { timeout } = plan.route
+    if (timeout !== Infinity) proxy.deadlines(timeout).add(this)
+    this.start(endpoint, plan, record)
+  }
+
+  private start(endpoint: Endpoint, plan: Plan, record: RequestRecord): void {
+    const attempt = new Attempt(this, plan.cluster, endpoint, this.replayable, this.proxy.clock.now())
     record.attempts++
     record.endpoint = endpoint.name
     this.attempt = attempt
@@ -342,111 +328,97 @@ export class Forward implements ExchangeHandler, Waiting {
   }
 
   /** Tries once more if that can do no harm. */
-  retry(attempt: Attempt, error: HeddleError): boolean {
+  private retry(attempt: Attempt, error: HeddleError): boolean {
     const { ticket } = attempt
+    const plan = this.plan as Plan
     const record = this.record as RequestRecord
-    if (!this.replayable || record.attempts > (this.route as RouteConfig).retry.attempts) return false
+    if (!this.replayable || record.attempts > plan.route.retry.attempts) return false
     const reused = ticket?.reused === true && !ticket.responded
     // RFC 9110 §9.2.2: what may have been acted on is sent again only if that changes nothing, and only
     // where the likely cause is that the upstream closed a kept-alive connection while the request was under way.
-    const stale = reused && isConnectionLoss(error) && isIdempotent((this.head as Head).method)
+    const stale = reused && isConnectionLoss(error) && isIdempotent(plan.head.method)
     if (!error.unprocessed && !stale) return false
     const tried = (this.tried ??= [])
     tried.push(attempt.endpoint)
-    const next = (this.cluster as Cluster).pick(tried) ?? (reused ? attempt.endpoint : undefined)
+    const next = plan.cluster.pick(tried) ?? (reused ? attempt.endpoint : undefined)
     if (next === undefined) return false
-    this.start(next)
+    this.start(next, plan, record)
     return true
   }
 
-  refuse(reason: Reason): void {
-    ;(this.record as RequestRecord).reason = reason
-    this.answer(answerFor(reason))
+  private refuse(reason: Reason): void {
+    const record = this.record as RequestRecord
+    record.reason = reason
+    this.answer(answerFor(reason), record)
   }
 
-  answer(answer: Answer): void {
+  private answer({ status, fields, content }: Answer, record: RequestRecord): void {
     const { exchange } = this
-    const record = this.record as RequestRecord
     this.phase = Phase.Answered
-    this.held = nothing
-    record.status = answer.status
+    this.held = undefined
+    record.status = status
     this.deadlineQueue?.remove(this)
-    exchange.sendHead(responseHead(answer.status, answer.fields), answer.content.length === 0)
-    if (answer.content.length > 0) exchange.sendOwned(answer.content, true)
+    exchange.sendHead(responseHead(status, fields), content.length === 0)
+    if (content.length > 0) exchange.sendOwned(content, true)
     if (!this.requestEnded) exchange.discard()
   }
 
   /** Ends a response that cannot be completed so that the client sees it. */
-  cut(reason: Reason, how: CancelReason): void {
+  private cut(reason: Reason, how: CancelReason): void {
     ;(this.record as RequestRecord).reason = reason
     this.exchange.cancel(how)
   }
 
-  openTunnel(attempt: Attempt, status: number, fields: Fields): void {
-    const { proxy } = this
-    const upstream = attempt.exchange as Exchange
-    const record = this.record as RequestRecord
+  private openTunnel(upstream: Exchange, head: Head, record: RequestRecord): void {
+    const { proxy, held, requestEnded, exchange } = this
     this.phase = Phase.Tunnel
-    record.tunnel = true
-    proxy.tunnels++
+    this.held = undefined
     this.deadlineQueue?.remove(this)
-    this.exchange.sendHead(responseHead(status, fields), false)
-    const held = this.held
-    this.held = nothing
-    for (let i = 0; i < held.length; i++) upstream.sendOwned(held[i] as Uint8Array, this.requestEnded && i === held.length - 1)
-    if (this.requestEnded && held.length === 0) upstream.sendData(new Uint8Array(0), 0, 0, true)
-    this.lastActivity = proxy.clock.now()
-    this.idleAlarm = new Alarm(() => this.checkIdle())
-    proxy.clock.set(this.idleAlarm, this.lastActivity + proxy.tunnelIdleTimeout)
+    record.tunnel = true
+    // Towards HTTP/1.1 clients the engine says it in their words.
+    if (exchange.protocol === 'h1') record.status = 101
+    proxy.tunnels++
+    this.watch = new TunnelWatch(proxy.clock, proxy.tunnelIdleTimeout, () => this.onTunnelIdle())
+    exchange.sendHead(head, false)
+    if (held !== undefined) held.sendTo(upstream, requestEnded)
+    else if (requestEnded) upstream.sendData(noContent, 0, 0, true)
   }
 
-  checkIdle(): void {
-    const { clock, tunnelIdleTimeout } = this.proxy
-    const due = this.lastActivity + tunnelIdleTimeout
-    if (due > clock.now()) {
-      clock.set(this.idleAlarm as Alarm, due)
-      return
-    }
-    this.attempt?.cancel(CancelReason.Timeout)
-    this.cut('tunnel_idle', CancelReason.Timeout)
-  }
-
-  endResponse(): void {
+  private endResponse(): void {
     this.responseEnded = true
-    if (this.requestEnded) return
-    // RFC 9112 §9.3, §9.6: the answer came early; nobody reads the rest of the request.
+    // A refused Upgrade is a request without content, and complete.
+    if (this.requestEnded || this.isTunnelRequest) return
+    // RFC 9112 §9.6: the answer came early; nobody reads the rest of the request.
     this.exchange.discard()
     this.attempt?.cancel(CancelReason.NoError)
   }
 
-  hold(buffer: Uint8Array, start: number, limit: number): void {
-    if (limit === start) return
-    const copy = Buffer.allocUnsafe(limit - start)
-    copy.set(buffer.subarray(start, limit))
-    if (this.held === nothing) this.held = [copy]
-    else this.held.push(copy)
-    this.heldSize += copy.length
+  // ── Request content ─────────────────────────────────────────────────────────────────────────────
+
+  private hold(buffer: Uint8Array, start: number, limit: number): Uint8Array {
+    this.held ??= new HeldContent()
+    return this.held.add(buffer, start, limit)
   }
 
-  keepForReplay(buffer: Uint8Array, start: number, limit: number): void {
-    if (this.heldSize + limit - start <= replayLimit) {
-      this.hold(buffer, start, limit)
-      return
-    }
+  /** Keeps a copy and returns it; undefined, and never again, if that would be too much. */
+  private keepForReplay(buffer: Uint8Array, start: number, limit: number): Uint8Array | undefined {
+    const size = this.held === undefined ? 0 : this.held.size
+    if (size + limit - start <= replayLimit) return this.hold(buffer, start, limit)
     this.replayable = false
-    this.held = nothing
+    this.held = undefined
     if (this.attempt !== undefined) this.attempt.replayable = false
+    return undefined
   }
+}
 
-  recordClientError(record: RequestRecord, error: HeddleError): void {
-    if (error instanceof ProtocolError) {
-      record.reason ||= 'client_error'
-      if (record.status === 0) record.status = error.status
-    } else if (error instanceof TimeoutError) {
-      record.reason ||= 'client_timeout'
-      if (record.status === 0 && error.phase === 'body') record.status = 408
-    } else record.reason ||= error.code === 'SHUTDOWN' ? 'shutdown' : 'client_closed'
-  }
+function recordClientError(record: RequestRecord, error: HeddleError): void {
+  if (error instanceof ProtocolError) {
+    record.reason ||= 'client_error'
+    if (record.status === 0) record.status = error.status
+  } else if (error instanceof TimeoutError) {
+    record.reason ||= 'client_timeout'
+    if (record.status === 0 && error.phase === 'body') record.status = 408
+  } else record.reason ||= error.code === 'SHUTDOWN' ? 'shutdown' : 'client_closed'
 }
 
 /** Client gone: nobody wants the answer. A faulty message must not look complete upstream. */
@@ -454,7 +426,7 @@ function upstreamCancelReason(error: HeddleError): CancelReason {
   return error instanceof ProtocolError ? CancelReason.MessageError : CancelReason.Cancelled
 }
 
-/** The connection went away under the request. */
+/** The connection went away under the request, before a byte of an answer. */
 function isConnectionLoss({ code }: HeddleError): boolean {
-  return code === 'PEER_CLOSED' || code === 'PEER_RESET' || code === 'NETWORK_ERROR' || code === 'MESSAGE_TRUNCATED'
+  return code === 'PEER_CLOSED' || code === 'PEER_RESET' || code === 'NETWORK_ERROR'
 }

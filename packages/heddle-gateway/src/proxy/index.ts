@@ -1,2 +1,2 @@
 /** Forwarding: one request in, one request out, and back. */
-export { Proxy, type ProxyOptions, type ProxyParts, type RequestRouter } from './proxy.ts'
+export { Proxy, type ProxyOptions, type RequestRouter } from './proxy.ts'

@@ -1,5 +1,6 @@
 import { isIPv4, isIPv6 } from 'node:net'
-import { isToken, type ConnectionInfo, type Fields } from 'heddle/http'
+import { isToken, type ConnectionInfo, type Head } from 'heddle/http'
+import type { Plan, Refusal } from './plan.ts'
 import { plainAddress, type TrustList } from './trust.ts'
 
 /** What the gateway says of one client connection to upstreams. One object per connection. */
@@ -11,10 +12,9 @@ export class Peer {
   /** For `for=` of `Forwarded`, quoted where that is needed. */
   readonly node: string
   readonly scheme: 'http' | 'https'
-  /** The last head's fields and authority, and what was sent on for them: repeated heads cost nothing. */
-  lastFields: Fields | undefined
-  lastAuthority: string
-  lastForwarded: Fields
+  /** The last head, and what it came to: engines give a repeated head as the same object. */
+  lastHead: Head | undefined
+  lastPlan: Plan | Refusal | undefined
 
   constructor(connection: ConnectionInfo, trust: TrustList) {
     const { remote, tls } = connection
@@ -25,9 +25,8 @@ export class Peer {
     // RFC 7239 §6: an IPv6 address stands in brackets, and so in quotes.
     this.node = isIPv6(address) ? `"[${address}]"` : this.address
     this.scheme = tls === undefined ? 'http' : 'https'
-    this.lastFields = undefined
-    this.lastAuthority = ''
-    this.lastForwarded = []
+    this.lastHead = undefined
+    this.lastPlan = undefined
   }
 }
 

@@ -1,4 +1,4 @@
-import type { ConnectionInfo, Exchange, ExchangeHandler, Head } from 'heddle/http'
+import { responseHead, UsageError, type ConnectionInfo, type Exchange, type ExchangeHandler, type Head } from 'heddle/http'
 import type { Clock } from 'heddle/io'
 import type { Config, ListenerConfig, RouteConfig } from '../config/types.ts'
 import type { ProxyObserver, RequestRecord } from '../record.ts'
@@ -15,39 +15,29 @@ export interface RequestRouter {
   match(head: Head): RouteConfig | RouteRefusal
 }
 
-/** The parts a reload replaces together. */
-export interface ProxyParts {
+export interface ProxyOptions {
   readonly config: Config
   readonly router: RequestRouter
   /** By name; every cluster that a route names. */
   readonly clusters: ReadonlyMap<string, Cluster>
-}
-
-export interface ProxyOptions extends ProxyParts {
   readonly observer: ProxyObserver
   readonly clock: Clock
   /** A tunnel in which no byte moves for so long is cut, ms. Default 1 hour. */
   readonly tunnelIdleTimeout?: number
 }
 
-/**
- * Forwards the requests of all listeners by the routes.
- *
- * A reload calls {@link replace}; requests under way keep the route, cluster and connection they
- * have. Clusters that are not needed any more are then closed by whoever made them.
- */
+/** Forwards the requests of all listeners by the routes. */
 export class Proxy {
   readonly clock: Clock
   readonly observer: ProxyObserver
   readonly tunnelIdleTimeout: number
-  router: RequestRouter
-  clusters: ReadonlyMap<string, Cluster>
+  readonly router: RequestRouter
+  readonly clusters: ReadonlyMap<string, Cluster>
   /** Requests under way, tunnels included. */
   active: number
   /** Open tunnels. */
   tunnels: number
-  /** By the configuration object: a listener that a reload left alone keeps its state. */
-  readonly #listeners: WeakMap<ListenerConfig, ListenerState>
+  readonly #listeners: Map<ListenerConfig, ListenerState>
   /** By timeout. */
   readonly #deadlines: Map<number, DeadlineQueue>
 
@@ -59,24 +49,14 @@ export class Proxy {
     this.clusters = options.clusters
     this.active = 0
     this.tunnels = 0
-    this.#listeners = new WeakMap()
+    this.#listeners = new Map(options.config.listeners.map((listener) => [listener, new ListenerState(listener)]))
     this.#deadlines = new Map()
   }
 
-  /** New requests follow `parts`; those under way go on with what they began with. */
-  replace(parts: ProxyParts): void {
-    this.router = parts.router
-    this.clusters = parts.clusters
-    for (const [timeout, queue] of this.#deadlines) if (queue.length === 0) this.#deadlines.delete(timeout)
-  }
-
-  /** The raw handler to give to `serve` for `listener`: `onExchange: (exchange) => proxy.onExchange(listener, exchange)`. */
+  /** The raw face of `serve` for `listener`: `onExchange: (exchange) => proxy.onExchange(listener, exchange)`. Throws UsageError for a listener that is not in the configuration. */
   onExchange(listener: ListenerConfig, exchange: Exchange): ExchangeHandler {
-    let state = this.#listeners.get(listener)
-    if (state === undefined) {
-      state = new ListenerState(listener)
-      this.#listeners.set(listener, state)
-    }
+    const state = this.#listeners.get(listener)
+    if (state === undefined) throw new UsageError(`the listener ${listener.name} is not of this configuration`)
     return new Forward(this, state, exchange)
   }
 
@@ -111,6 +91,9 @@ export class ListenerState {
   readonly #via1: string
   readonly #via2: string
   readonly #via3: string
+  /** The last response head forwarded, and what was sent on for it: engines give a repeated head as the same object. */
+  #lastResponse: Head | undefined
+  #lastSent: Head | undefined
 
   constructor(config: ListenerConfig) {
     this.config = config
@@ -119,6 +102,8 @@ export class ListenerState {
     this.#via1 = `1.1 ${config.via}`
     this.#via2 = `2 ${config.via}`
     this.#via3 = `3 ${config.via}`
+    this.#lastResponse = undefined
+    this.#lastSent = undefined
   }
 
   /** The client at the other end of `connection`. */
@@ -134,5 +119,17 @@ export class ListenerState {
   /** Our entry in Via for a message that came over `exchange` (RFC 9110 §7.6.3: the protocol it was received by). */
   via(exchange: Exchange): string {
     return exchange.protocol === 'h1' ? this.#via1 : exchange.protocol === 'h2' ? this.#via2 : this.#via3
+  }
+
+  /** What is sent to a client for the head `upstream` answered with. */
+  response(head: Head, upstream: Exchange): Head {
+    if (head === this.#lastResponse && this.#lastSent !== undefined) return this.#lastSent
+    const fields = head.fields.slice()
+    // RFC 9110 §7.6.3: by the protocol the response came with.
+    fields.push('via', this.via(upstream))
+    const sent = responseHead(head.status, fields)
+    this.#lastResponse = head
+    this.#lastSent = sent
+    return sent
   }
 }

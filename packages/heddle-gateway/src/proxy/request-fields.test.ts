@@ -21,29 +21,36 @@ function peer(address: string, trust: string[] = [], tls?: TlsFacts): Peer {
 
 const secure: TlsFacts = { version: '', cipher: '', alpn: undefined, serverName: undefined, authorized: false, peerCertificate: undefined }
 
-function build(fields: Fields, forwarded: ListenerConfig['forwarded'], from: Peer, authority = 'example.org'): Fields | undefined {
-  return requestFields(fields, authority, from, listener(forwarded), '1.1 gw')
+/** What is sent on, as lines; undefined for a request that goes in a circle. */
+function build(fields: Fields, forwarded: ListenerConfig['forwarded'], from: Peer, authority = 'example.org'): string[] | undefined {
+  const sent = requestFields(fields, authority, from, listener(forwarded), '1.1 gw')
+  return sent?.flatMap((name, i) => (i % 2 === 0 ? [`${name}: ${sent[i + 1]}`] : []))
 }
 
 test("a peer's fields stay in their order; Via and X-Forwarded-* come behind", () => {
   deepEqual(build(['accept', '*/*', 'via', '1.0 before', 'x-a', '1'], 'x-forwarded', peer('192.0.2.1')), [
-    ...['accept', '*/*', 'via', '1.0 before', 'x-a', '1', 'via', '1.1 gw'],
-    ...['x-forwarded-for', '192.0.2.1', 'x-forwarded-host', 'example.org', 'x-forwarded-proto', 'http'],
+    'accept: */*',
+    'via: 1.0 before',
+    'x-a: 1',
+    'via: 1.1 gw',
+    'x-forwarded-for: 192.0.2.1',
+    'x-forwarded-host: example.org',
+    'x-forwarded-proto: http',
   ])
 })
 
 test('what a peer that is not trusted says of its client is replaced, whatever the listener writes', () => {
-  const lies = ['x-forwarded-for', '1.1.1.1', 'x-forwarded-host', 'evil', 'x-forwarded-proto', 'https', 'forwarded', 'for=1.1.1.1']
-  const more = ['x-real-ip', '1.1.1.1', 'x-forwarded-port', '1', 'x_forwarded_for', '1.1.1.1', 'x-forwarded_host', 'evil', 'x_real_ip', '1']
-  const mine = ['via', '1.1 gw', 'x-forwarded-for', '192.0.2.1', 'x-forwarded-host', 'example.org', 'x-forwarded-proto', 'http']
-  deepEqual(build([...lies, ...more], 'x-forwarded', peer('192.0.2.1')), mine)
-  deepEqual(build([...lies, ...more], 'none', peer('192.0.2.1')), ['via', '1.1 gw'])
-  deepEqual(build([...lies, ...more], 'forwarded', peer('192.0.2.1')), [
-    'via',
-    '1.1 gw',
-    'forwarded',
-    'for=192.0.2.1;host=example.org;proto=http',
+  const names = ['x-forwarded-for', 'x-forwarded-host', 'x-forwarded-proto', 'x-forwarded-port', 'forwarded', 'x-real-ip']
+  const disguised = ['x_forwarded_for', 'x-forwarded_host', 'x_real_ip']
+  const lies = [...names, ...disguised].flatMap((name) => [name, 'a lie'])
+  deepEqual(build(lies, 'x-forwarded', peer('192.0.2.1')), [
+    'via: 1.1 gw',
+    'x-forwarded-for: 192.0.2.1',
+    'x-forwarded-host: example.org',
+    'x-forwarded-proto: http',
   ])
+  deepEqual(build(lies, 'none', peer('192.0.2.1')), ['via: 1.1 gw'])
+  deepEqual(build(lies, 'forwarded', peer('192.0.2.1')), ['via: 1.1 gw', 'forwarded: for=192.0.2.1;host=example.org;proto=http'])
 })
 
 test('what a trusted peer says is kept and extended, in one line each', () => {
@@ -57,38 +64,44 @@ test('what a trusted peer says is kept and extended, in one line each', () => {
     'x-forwarded-proto',
     'https',
   ]
-  deepEqual(build([...told, 'forwarded', 'for=1.1.1.1', 'x-real-ip', '1.1.1.1'], 'both', peer('10.0.0.1', ['10.0.0.0/8'])), [
-    ...['x-real-ip', '1.1.1.1', 'via', '1.1 gw'],
-    ...['x-forwarded-for', '1.1.1.1, 2.2.2.2, 10.0.0.1', 'x-forwarded-host', 'shop.example', 'x-forwarded-proto', 'https'],
-    ...['forwarded', 'for=1.1.1.1, for=10.0.0.1;host=example.org;proto=http'],
-  ])
-  deepEqual(build(told, 'none', peer('10.0.0.1', ['10.0.0.1'])), [...told, 'via', '1.1 gw'])
+  deepEqual(
+    build(
+      [...told, 'forwarded', 'for=1.1.1.1', 'x-real-ip', '1.1.1.1', 'x_forwarded_for', 'a lie'],
+      'both',
+      peer('10.0.0.1', ['10.0.0.0/8']),
+    ),
+    [
+      'x-real-ip: 1.1.1.1',
+      'via: 1.1 gw',
+      'x-forwarded-for: 1.1.1.1, 2.2.2.2, 10.0.0.1',
+      'x-forwarded-host: shop.example',
+      'x-forwarded-proto: https',
+      'forwarded: for=1.1.1.1, for=10.0.0.1;host=example.org;proto=http',
+    ],
+  )
+  deepEqual(build(['x-forwarded-for', '1.1.1.1'], 'none', peer('10.0.0.1', ['10.0.0.1'])), ['x-forwarded-for: 1.1.1.1', 'via: 1.1 gw'])
 })
 
 test('RFC 7239: IPv6 in brackets and quotes, a host with a port in quotes', () => {
-  const sent = build([], 'both', peer('2001:db8::1', [], secure), 'example.org:8443')
-  deepEqual(sent, [
-    ...['via', '1.1 gw', 'x-forwarded-for', '2001:db8::1', 'x-forwarded-host', 'example.org:8443', 'x-forwarded-proto', 'https'],
-    ...['forwarded', 'for="[2001:db8::1]";host="example.org:8443";proto=https'],
+  deepEqual(build([], 'both', peer('2001:db8::1', [], secure), 'example.org:8443'), [
+    'via: 1.1 gw',
+    'x-forwarded-for: 2001:db8::1',
+    'x-forwarded-host: example.org:8443',
+    'x-forwarded-proto: https',
+    'forwarded: for="[2001:db8::1]";host="example.org:8443";proto=https',
   ])
   equal(forwardedValue('a"b\\c'), '"a\\"b\\\\c"')
   equal(forwardedValue(''), '""')
 })
 
 test('IPv4 on a dual-stack socket is IPv4, a Unix socket is unknown, no authority is no host', () => {
-  deepEqual(build([], 'forwarded', peer('::ffff:192.0.2.1'), ''), ['via', '1.1 gw', 'forwarded', 'for=192.0.2.1;proto=http'])
+  deepEqual(build([], 'forwarded', peer('::ffff:192.0.2.1'), ''), ['via: 1.1 gw', 'forwarded: for=192.0.2.1;proto=http'])
   deepEqual(build([], 'both', peer('/run/web.sock', ['0.0.0.0/0']), ''), [
-    ...['via', '1.1 gw', 'x-forwarded-for', 'unknown', 'x-forwarded-proto', 'http', 'forwarded', 'for=unknown;proto=http'],
+    'via: 1.1 gw',
+    'x-forwarded-for: unknown',
+    'x-forwarded-proto: http',
+    'forwarded: for=unknown;proto=http',
   ])
-})
-
-test('a repeated head costs nothing; another authority or other fields count', () => {
-  const from = peer('192.0.2.1')
-  const fields = ['accept', '*/*']
-  const first = build(fields, 'x-forwarded', from)
-  equal(build(fields, 'x-forwarded', from), first)
-  notEqual(build(fields, 'x-forwarded', from, 'other.example'), first)
-  deepEqual(build(['accept', 'text/html'], 'x-forwarded', from)?.slice(0, 2), ['accept', 'text/html'])
 })
 
 test('a request that came through here too often goes in a circle', () => {

@@ -14,7 +14,6 @@ export const maxPasses = 10
  * `X-Real-IP` are taken out, whatever the listener writes itself.
  */
 export function requestFields(fields: Fields, authority: string, peer: Peer, listener: ListenerConfig, via: string): Fields | undefined {
-  if (fields === peer.lastFields && authority === peer.lastAuthority) return peer.lastForwarded
   const { trusted } = peer
   const { forwarded } = listener
   const writesPlain = forwarded === 'x-forwarded' || forwarded === 'both'
@@ -29,7 +28,8 @@ export function requestFields(fields: Fields, authority: string, peer: Peer, lis
     const name = fields[i] as string
     const value = fields[i + 1] as string
     if (isForwarding(name)) {
-      if (!trusted) continue
+      // No proxy spells them with `_`: they are a client's, whoever passed them on.
+      if (!trusted || name.includes('_')) continue
       // One line each, for upstreams that read the first or the last only.
       if (writesPlain && name === 'x-forwarded-for') clients = join(clients, value)
       else if (writesPlain && name === 'x-forwarded-host') host = join(host, value)
@@ -54,9 +54,6 @@ export function requestFields(fields: Fields, authority: string, peer: Peer, lis
     const hostPair = authority === '' ? '' : `;host=${forwardedValue(authority)}`
     sent.push('forwarded', join(elements, `for=${peer.node}${hostPair};proto=${peer.scheme}`))
   }
-  peer.lastFields = fields
-  peer.lastAuthority = authority
-  peer.lastForwarded = sent
   return sent
 }
 

@@ -51,6 +51,7 @@ let nextEndpointId = 1
 export class Cluster {
   readonly name: string
   readonly config: ClusterConfig
+  readonly scheme: 'http' | 'https'
   /** Attempts under way at any endpoint. Kept by whoever makes them. */
   active: number
   readonly #clock: Clock
@@ -67,6 +68,7 @@ export class Cluster {
   constructor(config: ClusterConfig, clock: Clock, options: ClusterOptions = {}) {
     this.name = config.name
     this.config = config
+    this.scheme = config.tls === undefined ? 'http' : 'https'
     this.active = 0
     this.#clock = clock
     this.#random = options.random ?? Math.random
@@ -182,8 +184,7 @@ export class Cluster {
     // A host of its own for every endpoint: the pool keeps connections apart by it, so those to an
     // address that left are not used again, and #dial finds the endpoint by it (RFC 2606 §2: never a real name).
     const host = `e${nextEndpointId++}.invalid`
-    const scheme = this.config.tls === undefined ? 'http' : 'https'
-    const origin = this.#client.origin(`${scheme}://${host}:${config.port}`)
+    const origin = this.#client.origin(`${this.scheme}://${host}:${config.port}`)
     const endpoint = new Endpoint(name, config, origin, addresses, new Health(this.#outage))
     this.#byHost.set(host, endpoint)
     return endpoint
@@ -253,7 +254,8 @@ function tlsOptions(config: ClusterTlsConfig | undefined): ClientTlsOptions | un
   return { ca: file(config.ca), cert: file(config.cert), key: file(config.key), servername: config.serverName }
 }
 
-function hostPort(host: string, port: number): string {
+/** `host:port`, an IPv6 address in brackets. */
+export function hostPort(host: string, port: number): string {
   return isIPv6(host) ? `[${host}]:${port}` : `${host}:${port}`
 }
 

@@ -19,9 +19,11 @@ const exitTime = 2_000
 
 /**
  * Several processes that serve the same listeners. `node:cluster` holds the sockets in the primary
- * and hands connections out in turn: the port stays open while a worker is replaced, none of its
- * waiting connections is lost, and the load is even, on every system. (With SO_REUSEPORT the
- * kernel deals connections by hash, and those waiting at a worker that dies are reset.)
+ * and hands connections out in turn: the port stays open while a worker is replaced, the load is
+ * even, and a port that another program has is an error, on every system. (With SO_REUSEPORT the
+ * kernel deals connections by hash, resets those that wait at a worker that dies, and lets a second
+ * gateway share the port unnoticed.) The price: a connection that was handed to a worker in the
+ * moment it died is not answered.
  *
  * It uses the process-wide settings of `node:cluster`: one at a time.
  */

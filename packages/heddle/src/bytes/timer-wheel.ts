@@ -3,6 +3,8 @@ import { List, type Linked } from './list.ts'
 const slotBits = 8
 const slots = 1 << slotBits
 const levels = 4
+/** Ticks that one slot of each level spans. */
+const spans = Array.from({ length: levels }, (_, level) => 2 ** (level * slotBits))
 /** Ticks beyond this are parked in the last level and looked at again when it turns. */
 const horizon = slots ** levels - 1
 
@@ -35,12 +37,17 @@ export class TimerWheel {
   #tick: number
   readonly #wheels: List<WheelNode>[][]
   readonly #due: List<WheelNode>
+  /** Set inside `expire` for what is past already: due in the next `advance`, so nothing can spin in this one. */
+  readonly #late: List<WheelNode>
+  #advancing: boolean
 
   constructor(now: number) {
     this.size = 0
     this.#tick = Math.floor(now)
     this.#wheels = Array.from({ length: levels }, () => Array.from({ length: slots }, () => new List<WheelNode>()))
     this.#due = new List()
+    this.#late = new List()
+    this.#advancing = false
   }
 
   /** Arms `node` for `deadline` (ms); moves it if it is already armed. Infinity clears it. */
@@ -49,7 +56,12 @@ export class TimerWheel {
     if (deadline === Infinity) return
     node.deadline = deadline
     this.size++
-    this.#place(node)
+    if (this.#advancing && Math.ceil(deadline) <= this.#tick) {
+      node.list = this.#late
+      this.#late.append(node)
+    } else {
+      this.#place(node)
+    }
   }
 
   /** Disarms `node`; does nothing if it is not armed. */
@@ -62,22 +74,27 @@ export class TimerWheel {
   }
 
   /**
-   * The earliest instant at which `advance` may have something to do: exact for deadlines within
-   * the next 256 ms, otherwise when a coarser slot has to be opened. Infinity if nothing is armed.
+   * The earliest instant at which `advance` may have something to do, never later than the first
+   * deadline: exact for what was set less than 256 ms ahead, otherwise when a coarser slot has to be
+   * opened. Infinity if nothing is armed.
    */
   next(): number {
     if (this.size === 0) return Infinity
-    if (this.#due.length > 0) return this.#tick
+    if (this.#due.length > 0 || this.#late.length > 0) return this.#tick
+    return this.#nextSlot()
+  }
+
+  #nextSlot(): number {
     // A coarser slot may begin before the first finer one that is taken, so every level has a say.
     let earliest = Infinity
     for (let level = 0; level < levels; level++) {
-      const shift = level * slotBits
+      const span = spans[level] as number
       const wheel = this.#wheels[level] as List<WheelNode>[]
-      const base = Math.floor(this.#tick / 2 ** shift)
+      const base = Math.floor(this.#tick / span)
       for (let i = level === 0 ? 0 : 1; i <= slots; i++) {
         const slot = base + i
         if ((wheel[slot % slots] as List<WheelNode>).length > 0) {
-          earliest = Math.min(earliest, slot * 2 ** shift)
+          earliest = Math.min(earliest, slot * span)
           break
         }
       }
@@ -85,23 +102,43 @@ export class TimerWheel {
     return Math.max(earliest, this.#tick)
   }
 
-  /** Fires every node due at `now`, in the order of their ticks. Nodes may be set and cleared meanwhile. */
+  /**
+   * Fires every node due at `now`, in the order of their ticks. Nodes may be set and cleared
+   * meanwhile; one set for an instant that has passed fires in the next `advance`. If an `expire`
+   * throws, `advance` does, and the next one goes on behind that node. Not to be called from `expire`.
+   */
   advance(now: number): void {
     const target = Math.floor(now)
-    while (this.size > 0) {
-      const at = this.next()
-      if (at > target) break
-      if (at > this.#tick) this.#turn(at)
-      this.#collect()
-      let node = this.#due.shift()
-      while (node !== undefined) {
-        node.list = undefined
-        this.size--
-        node.expire()
-        node = this.#due.shift()
+    this.#move(this.#late, this.#due)
+    this.#advancing = true
+    try {
+      this.#fire()
+      while (this.size > this.#late.length) {
+        const at = this.#nextSlot()
+        if (at > target) break
+        if (at > this.#tick) this.#turn(at)
+        this.#move((this.#wheels[0] as List<WheelNode>[])[this.#tick % slots] as List<WheelNode>, this.#due)
+        this.#fire()
       }
+      if (target > this.#tick) this.#turn(target)
+    } finally {
+      this.#advancing = false
     }
-    if (target > this.#tick) this.#turn(target)
+  }
+
+  #fire(): void {
+    for (let node = this.#due.shift(); node !== undefined; node = this.#due.shift()) {
+      node.list = undefined
+      this.size--
+      node.expire()
+    }
+  }
+
+  #move(from: List<WheelNode>, to: List<WheelNode>): void {
+    for (let node = from.shift(); node !== undefined; node = from.shift()) {
+      node.list = to
+      to.append(node)
+    }
   }
 
   /** Moves to tick `at`; every level whose slot changed has its new slot spread over the finer ones. */
@@ -109,7 +146,7 @@ export class TimerWheel {
     const before = this.#tick
     this.#tick = at
     for (let level = levels - 1; level > 0; level--) {
-      const span = 2 ** (level * slotBits)
+      const span = spans[level] as number
       const slot = Math.floor(at / span)
       if (slot === Math.floor(before / span)) continue
       const list = (this.#wheels[level] as List<WheelNode>[])[slot % slots] as List<WheelNode>
@@ -121,24 +158,18 @@ export class TimerWheel {
     }
   }
 
-  #collect(): void {
-    const list = (this.#wheels[0] as List<WheelNode>[])[this.#tick % slots] as List<WheelNode>
-    for (let node = list.shift(); node !== undefined; node = list.shift()) {
-      node.list = this.#due
-      this.#due.append(node)
-    }
-  }
-
   #place(node: WheelNode): void {
     // Rounded up, so a node never fires before its deadline.
     let tick = Math.ceil(node.deadline)
     if (tick < this.#tick) tick = this.#tick
     if (tick - this.#tick > horizon) tick = this.#tick + horizon
     let level = 0
-    while (level < levels - 1 && Math.floor(tick / 2 ** (level * slotBits)) - Math.floor(this.#tick / 2 ** (level * slotBits)) >= slots)
+    let slot = tick
+    while (level < levels - 1 && slot - Math.floor(this.#tick / (spans[level] as number)) >= slots) {
       level++
-    const wheel = this.#wheels[level] as List<WheelNode>[]
-    const list = wheel[Math.floor(tick / 2 ** (level * slotBits)) % slots] as List<WheelNode>
+      slot = Math.floor(tick / (spans[level] as number))
+    }
+    const list = (this.#wheels[level] as List<WheelNode>[])[slot % slots] as List<WheelNode>
     node.list = list
     list.append(node)
   }

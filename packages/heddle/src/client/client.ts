@@ -1,11 +1,14 @@
-import { HeddleError, UsageError } from '../http/index.ts'
+import { HeddleError } from '../http/index.ts'
 import type { Clock } from '../io/index.ts'
+import type { Response } from '../web/index.ts'
+import type { FetchInit, FetchInput } from './fetch-init.ts'
+import { clientFetch } from './fetch.ts'
 import type { ClientOptions, ExchangeOptions } from './options.ts'
 import type { Origin, PooledOrigin } from './origin.ts'
 import { Pool } from './pool.ts'
-import { duration, Settings } from './settings.ts'
+import { Settings } from './settings.ts'
 import type { ClientStats } from './stats.ts'
-import { ClientTicket, type ClientExchangeHandler, type Ticket } from './ticket.ts'
+import type { ClientExchangeHandler, Ticket } from './ticket.ts'
 
 /**
  * Sends requests over pooled connections. Make one and keep it: each has a pool of its own.
@@ -17,15 +20,10 @@ import { ClientTicket, type ClientExchangeHandler, type Ticket } from './ticket.
  */
 export class Client {
   readonly #pool: Pool
-  readonly #queueTimeout: number
-  readonly #totalTimeout: number
 
   /** Throws UsageError for an option out of range. */
   constructor(options: ClientOptions = {}) {
-    const settings = new Settings(options)
-    this.#pool = new Pool(settings)
-    this.#queueTimeout = settings.queueTimeout
-    this.#totalTimeout = settings.totalTimeout
+    this.#pool = new Pool(new Settings(options))
   }
 
   /** Where this client's time comes from. */
@@ -35,7 +33,7 @@ export class Client {
 
   /** The origin of `url`, whose path and query are ignored. Throws UsageError for anything but http and https. */
   origin(url: string | URL): Origin {
-    return this.#pool.origin(url)
+    return this.#pool.directory.find(url)
   }
 
   /**
@@ -45,28 +43,17 @@ export class Client {
    */
   exchange(origin: Origin | string, handler: ClientExchangeHandler, options?: ExchangeOptions): Ticket {
     const pool = this.#pool
-    let pooled = typeof origin === 'string' ? pool.origin(origin) : (origin as PooledOrigin)
-    if (pooled.pool !== pool) throw new UsageError('the origin was not made by this client')
-    if (pool.closing) throw new UsageError('the client is closed')
-    if (!pooled.known) pooled = pool.recall(pooled)
-    const ticket = new ClientTicket(pooled, handler)
-    let queueTimeout = this.#queueTimeout
-    let totalTimeout = this.#totalTimeout
-    if (options !== undefined) {
-      queueTimeout = duration('queueTimeout', options.queueTimeout, queueTimeout)
-      totalTimeout = duration('totalTimeout', options.totalTimeout, totalTimeout)
-    }
-    if (queueTimeout !== Infinity || totalTimeout !== Infinity) {
-      const now = pool.clock.now()
-      ticket.limit(now + queueTimeout, now + totalTimeout)
-    }
-    pooled.enter(ticket)
-    return ticket
+    return pool.exchange(typeof origin === 'string' ? pool.directory.find(origin) : (origin as PooledOrigin), handler, options)
+  }
+
+  /** `fetch` over the connections of this client; see the function of that name. */
+  fetch(input: FetchInput, init?: FetchInit): Promise<Response> {
+    return clientFetch(this, input, init)
   }
 
   /** How the client is doing: connections, requests, reuse, drain, errors. A copy. */
   stats(): ClientStats {
-    return this.#pool.stats()
+    return this.#pool.directory.stats()
   }
 
   /** Takes no new requests, lets those that wait or run finish, closes every connection; fulfilled then. */

@@ -1,7 +1,6 @@
 import { List, type Linked } from '../bytes/index.ts'
 import type { Capabilities, Exchange, ExchangeHandler, HeddleError, Instant } from '../http/index.ts'
 import { UsageError, type ConnectionHandler, type HttpConnection } from '../http/index.ts'
-import { ClientConnection } from '../h1/index.ts'
 import type { Dialled } from '../io/index.ts'
 import type { PooledOrigin } from './origin.ts'
 import type { ClientTicket } from './ticket.ts'
@@ -36,8 +35,9 @@ export class PooledConnection implements ConnectionHandler, Linked {
     // Until the engine is there, a call from its constructor must find nothing to do.
     this.retired = true
     this.evicted = false
-    const engine = new ClientConnection(dialled.info, this, origin.http1, now)
+    const engine = origin.pool.settings.makeEngine(dialled, this, origin.http1, now)
     this.engine = engine
+    if (origin.pool.settings.loopHold !== undefined) dialled.socket.unref?.()
     dialled.attach(engine)
     this.retired = false
   }
@@ -60,9 +60,8 @@ export class PooledConnection implements ConnectionHandler, Linked {
         if (!this.parked) this.origin.park(this)
         return
       }
-      if (pool.blocked.length > 0 && pool.mustYield(this.origin)) {
+      if (pool.room.claims(this)) {
         this.retired = true
-        pool.evictSoon(this)
         return
       }
       const exchange = this.engine.open(ticket)

@@ -36,13 +36,27 @@ const codings = new Map<string, Coding>([
   ['br', brotli],
 ])
 
-// Node has it from 22.15 on.
-if (typeof zlib.createZstdDecompress === 'function') {
+if (noticesCutZstd()) {
   codings.set('zstd', {
     name: 'zstd',
     stream: () => zlib.createZstdDecompress(),
     whole: (bytes, options) => zlib.zstdDecompressSync(bytes, options),
   })
+}
+
+/** Content codings that are undone, as `accept-encoding` lists them. */
+export const acceptEncoding: string = [...codings.keys()].filter((name) => name !== 'x-gzip').join(', ')
+
+/** Node has zstd from 22.15 on, but at first took content that was cut for complete: then it is not asked for. */
+function noticesCutZstd(): boolean {
+  if (typeof zlib.zstdDecompressSync !== 'function') return false
+  try {
+    // RFC 8878 §3.1.1: a frame with one raw block of six bytes, of which three are there.
+    zlib.zstdDecompressSync(Uint8Array.of(0x28, 0xb5, 0x2f, 0xfd, 0x20, 0x06, 0x31, 0x00, 0x00, 0x68, 0x65, 0x64))
+    return false
+  } catch {
+    return true
+  }
 }
 
 /** RFC 9110 §8.4.1.2: deflate means the zlib format, but some servers send it without the wrapping; RFC 1950 §2.2 tells them apart. */
@@ -65,7 +79,8 @@ export function decoded(source: BodySource, fields: Fields): BodySource {
     .split(',')
     .map((name) => name.trim())
     .filter((name) => name !== '' && name !== 'identity')
-  if (names.length > maxCodings) throw new ProtocolError(`content-encoding lists ${names.length} codings, ${maxCodings} are undone at most`, 0)
+  if (names.length > maxCodings)
+    throw new ProtocolError(`content-encoding lists ${names.length} codings, ${maxCodings} are undone at most`, 0)
   const chain: Coding[] = []
   for (const name of names) {
     const coding = codings.get(name)
@@ -80,6 +95,7 @@ const wholeLimit = 262_144
 
 /** A {@link BodySource} that undoes one coding, in Node's thread pool, no faster than it is read. */
 class Decoder implements BodySource {
+  readonly decoded: boolean
   readonly #coding: Coding
   readonly #source: BodySource
   /** Made at the first byte: content of no bytes is valid in every coding. */
@@ -94,6 +110,7 @@ class Decoder implements BodySource {
   #wake: (() => void) | undefined
 
   constructor(coding: Coding, source: BodySource) {
+    this.decoded = true
     this.#coding = coding
     this.#source = source
     this.#stream = undefined
@@ -190,7 +207,10 @@ class Decoder implements BodySource {
     })
     stream.on('error', (cause) => {
       if (this.#state !== 'open') return
-      const error = new ProtocolError(`malformed ${this.#coding.name} content: ${cause.message}`, 0, 'PROTOCOL_ERROR', { cause, scope: 'stream' })
+      const error = new ProtocolError(`malformed ${this.#coding.name} content: ${cause.message}`, 0, 'PROTOCOL_ERROR', {
+        cause,
+        scope: 'stream',
+      })
       this.#source.cancel(error)
       this.#fail(error)
     })

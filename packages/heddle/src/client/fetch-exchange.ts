@@ -62,7 +62,7 @@ export class FetchExchange implements ClientExchangeHandler, IncomingOwner {
     const { site } = target
     try {
       exchange.sendHead(
-        requestHead(request.method, site.scheme, host === undefined ? site.authority : host, target.path, this.job.fieldsOf(request)),
+        requestHead(request.method, site.scheme, host === undefined ? site.authority : host, target.path, request.fields),
         content === undefined || content.length === 0,
       )
       if (content !== undefined && content.length !== 0) this.sender = content.send(exchange, (error) => this.#contentFailed(error))

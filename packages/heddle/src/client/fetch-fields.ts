@@ -1,11 +1,8 @@
-import * as zlib from 'node:zlib'
 import type { Fields } from '../http/index.ts'
+import { acceptEncoding } from './decompress.ts'
 
 /** What fetch calls itself when the program says nothing else. */
 export const userAgent = 'heddle/0.1.0'
-
-/** Content codings this Node can undo, as `accept-encoding` lists them: zstd came with Node 22.15. */
-export const acceptEncoding: string = typeof zlib.createZstdDecompress === 'function' ? 'gzip, deflate, br, zstd' : 'gzip, deflate, br'
 
 /** Fields that tell of the content: gone when a redirect drops it (Fetch, request-body-header name). */
 export const contentFields: ReadonlySet<string> = new Set([
@@ -20,30 +17,21 @@ export const contentFields: ReadonlySet<string> = new Set([
 /** RFC 9110 §7.6.1: these belong to one connection, so the engine writes them and nobody else. */
 const connectionFields = new Set(['connection', 'keep-alive', 'proxy-connection', 'transfer-encoding', 'upgrade'])
 
-/** What fetch adds by itself. */
-export interface FieldDefaults {
-  /** False: the caller wants the content as it was sent, so no coding is asked for. */
-  readonly decompress: boolean
-  /** Undefined: no content-type is known. */
-  readonly contentType: string | undefined
-  /** Bytes of content, -1 if not known; undefined: no content at all. */
-  readonly contentLength: number | undefined
-}
-
 /** The whole of a GET's fields when the program gave none: one array, so the engine meets the same one again. */
 const plainFields: Fields = Object.freeze(['accept', '*/*', 'accept-encoding', acceptEncoding, 'user-agent', userAgent])
 
 /**
  * The fields of a request: `own` (lower case, checked), then what fetch adds where `own` is silent.
- * Connection-specific fields are dropped, and so is `host`: it is the head's authority.
+ * Connection-specific fields are dropped, and so is `host`: it is the head's authority. `decompress`
+ * false: the program wants the content as it was sent, so no coding is asked for. `contentLength`: -1
+ * if not known, undefined if there is no content.
  * Throws TypeError if a content-length given by the program contradicts the content.
  */
-export function sentFields(own: Fields, defaults: FieldDefaults): Fields {
-  const { contentLength, contentType } = defaults
-  if (own.length === 0 && contentLength === undefined && defaults.decompress) return plainFields
+export function sentFields(own: Fields, decompress: boolean, contentType: string | undefined, contentLength: number | undefined): Fields {
+  if (own.length === 0 && contentLength === undefined && decompress) return plainFields
   const fields: string[] = []
   let accept = false
-  let encoding = !defaults.decompress
+  let encoding = !decompress
   let agent = false
   let type = contentType === undefined
   let range = false
@@ -104,4 +92,3 @@ function statedLength(value: string, before: number, actual: number | undefined)
 export function expectsContent(method: string): boolean {
   return method === 'POST' || method === 'PUT' || method === 'PATCH'
 }
-

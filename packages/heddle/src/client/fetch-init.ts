@@ -19,12 +19,12 @@ export interface InformationalResponse {
 export interface FetchInit {
   /** Default GET. */
   readonly method?: string | undefined
-  readonly headers?: HeadersInit | globalThis.Headers | undefined
+  readonly headers?: HeadersInit | globalThis.RequestInit['headers'] | undefined
   /**
    * The content. Strings, bytes, Blob, FormData and URLSearchParams can be sent again (redirects,
    * retries); a ReadableStream or an async iterable (of bytes or strings) cannot, and needs `duplex: 'half'`.
    */
-  readonly body?: BodyInit | null | undefined
+  readonly body?: BodyInit | globalThis.RequestInit['body'] | null | undefined
   /** `half`: the program knows that a response may come before its stream has ended. */
   readonly duplex?: 'half' | undefined
   /** Default `follow`, at most 20 hops. `manual` resolves with the 3xx response itself. */
@@ -82,7 +82,9 @@ export function fetchSettings(init: FetchInit, redirect: string, signal: AbortSi
   const { timeout = Infinity, retries = 2, onInformational } = init
   if (!(typeof timeout === 'number' && timeout > 0)) throw new TypeError('fetch: timeout must be a positive number of milliseconds')
   if (!(Number.isInteger(retries) && retries >= 0)) throw new TypeError('fetch: retries must be a whole number, 0 or more')
-  if (onInformational !== undefined && typeof onInformational !== 'function') throw new TypeError('fetch: onInformational is not a function')
+  if (onInformational !== undefined && typeof onInformational !== 'function')
+    throw new TypeError('fetch: onInformational is not a function')
+  if ((init as { dispatcher?: unknown }).dispatcher !== undefined) throw new TypeError('fetch: a dispatcher is undici’s; give a client')
   if (init.integrity !== undefined && init.integrity !== '') throw new TypeError('fetch: integrity is not supported')
   return { redirect: mode, signal: own, timeout, decompress: init.decompress !== false, retries, onInformational }
 }

@@ -1,10 +1,9 @@
-import { isBodiless, PeerError, reasonPhrase, TimeoutError, type Fields, type Head, type HeddleError } from '../http/index.ts'
+import { isBodiless, PeerError, reasonPhrase, TimeoutError, type Head, type HeddleError } from '../http/index.ts'
 import { headersFrom, responseFrom, type BodySource, type IncomingBody, type Response } from '../web/index.ts'
 import type { Client } from './client.ts'
-import { expectsContent, sentFields } from './fetch-fields.ts'
 import { FetchExchange } from './fetch-exchange.ts'
 import type { FetchSettings } from './fetch-init.ts'
-import type { FetchRequest } from './fetch-request.ts'
+import { FetchRequest } from './fetch-request.ts'
 import { fetchTarget } from './fetch-target.ts'
 import { isRedirect, maxRedirects, redirectFields, redirectLocation, redirectMethod } from './redirect.ts'
 import { responseContent } from './response-body.ts'
@@ -78,16 +77,6 @@ export class FetchJob {
     this.fail(this.settings.signal?.reason)
   }
 
-  /** The fields of `request` as they go on the wire. */
-  fieldsOf(request: FetchRequest): Fields {
-    const { content, method } = request
-    return sentFields(request.fields, {
-      decompress: this.settings.decompress,
-      contentType: content?.type,
-      contentLength: content === undefined ? (expectsContent(method) ? 0 : undefined) : content.length,
-    })
-  }
-
   informational(head: Head): void {
     const { onInformational } = this.settings
     if (onInformational === undefined) return
@@ -139,7 +128,7 @@ export class FetchJob {
     const { request, ticket } = attempt
     if (this.#retries > 0 && attempt.opened && attempt.replayable && ticket !== undefined && mayRetry(error, request.method, ticket)) {
       this.#retries--
-      this.#send(request)
+      this.#send(request, true)
       return
     }
     attempt.left = true
@@ -166,18 +155,18 @@ export class FetchJob {
     }
   }
 
-  #send(request: FetchRequest): void {
+  #send(request: FetchRequest, retry = false): void {
     const attempt = new FetchExchange(this, request)
     this.attempt = attempt
     const { client } = this
     try {
       if (this.#deadline === Infinity) {
-        attempt.ticket = client.exchange(client.origin(request.target.site.origin), attempt)
+        attempt.ticket = client.exchange(client.origin(request.target.site.origin), attempt, retry ? { retry } : undefined)
         return
       }
       const left = this.#deadline - client.clock.now()
       if (left <= 0) throw new TimeoutError('total', 'the fetch took too long', { unprocessed: true })
-      attempt.ticket = client.exchange(client.origin(request.target.site.origin), attempt, { totalTimeout: left })
+      attempt.ticket = client.exchange(client.origin(request.target.site.origin), attempt, { totalTimeout: left, retry })
     } catch (error) {
       request.content?.discard(error)
       this.fail(error)
@@ -204,9 +193,15 @@ export class FetchJob {
     const dropped = method !== request.method
     const content = dropped ? undefined : request.content
     if (dropped) request.content?.discard(undefined)
-    else if (content !== undefined && !content.replayable) throw redirectFailed(`a redirect (${status}) of a request whose body is a stream`)
-    const fields = redirectFields(request.fields, dropped, originChanged)
-    return { target: fetchTarget(url.href), method, fields, content, host: originChanged ? undefined : request.host }
+    else if (content !== undefined && !content.replayable)
+      throw redirectFailed(`a redirect (${status}) of a request whose body is a stream`)
+    return new FetchRequest(
+      fetchTarget(url.href),
+      method,
+      redirectFields(request.own, dropped, originChanged),
+      content,
+      this.settings.decompress,
+    )
   }
 }
 

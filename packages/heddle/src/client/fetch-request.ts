@@ -1,18 +1,34 @@
 import { fieldValue, isAuthority, noFields, type Fields } from '../http/index.ts'
 import { fieldsFrom, givenSignal, methodFrom, Request, requestFields, takeSource, type HeadersInit } from '../web/index.ts'
+import { expectsContent, sentFields } from './fetch-fields.ts'
 import { defaultSettings, fetchSettings, type FetchInit, type FetchInput, type FetchSettings } from './fetch-init.ts'
 import { fetchTarget, type FetchTarget } from './fetch-target.ts'
 import { RequestContent, requestContent } from './request-body.ts'
 
-/** A request to fetch, read and checked: what one hop sends. A redirect makes the next one of it. */
-export interface FetchRequest {
+/** A request to fetch, checked: what one hop sends. A redirect makes the next one of it. */
+export class FetchRequest {
   readonly target: FetchTarget
   readonly method: string
-  /** Field lines of the program, without what fetch adds. */
+  /** Field lines of the program. */
+  readonly own: Fields
+  /** Field lines as they are sent. */
   readonly fields: Fields
   readonly content: RequestContent | undefined
   /** The program's `host` field, which overrides the URL's authority in the head. */
   readonly host: string | undefined
+
+  /** Throws TypeError if a field of the program contradicts the content, or its host is none. */
+  constructor(target: FetchTarget, method: string, own: Fields, content: RequestContent | undefined, decompress: boolean) {
+    const host = own.length === 0 ? undefined : fieldValue(own, 'host')
+    if (host !== undefined && !isAuthority(host)) throw new TypeError(`fetch: invalid host: ${JSON.stringify(host.slice(0, 100))}`)
+    const length = content !== undefined ? content.length : expectsContent(method) ? 0 : undefined
+    this.target = target
+    this.method = method
+    this.own = own
+    this.fields = sentFields(own, decompress, content?.type, length)
+    this.content = content
+    this.host = host
+  }
 }
 
 /** The arguments of `fetch`, read and checked. */
@@ -24,7 +40,7 @@ export interface FetchArguments {
 /** Reads the arguments of `fetch`. Throws TypeError for whatever is wrong with them. */
 export function fetchArguments(input: FetchInput, init: FetchInit | undefined): FetchArguments {
   if (init === undefined && typeof input === 'string') {
-    return { request: { target: fetchTarget(input), method: 'GET', fields: noFields, content: undefined, host: undefined }, settings: defaultSettings }
+    return { request: new FetchRequest(fetchTarget(input), 'GET', noFields, undefined, true), settings: defaultSettings }
   }
   if (init !== undefined && init !== null && typeof init !== 'object') throw new TypeError('fetch: init is not an object')
   return isRequest(input) ? fromRequest(input, init ?? none) : fromInit(input, init ?? none)
@@ -48,17 +64,21 @@ function fromInit(input: string | URL, init: FetchInit): FetchArguments {
     content = requestContent(body)
     checkDuplex(init, content)
   }
-  return { request: { target, method, fields, content, host: hostField(fields) }, settings: fetchSettings(init, 'follow', undefined) }
+  const settings = fetchSettings(init, 'follow', undefined)
+  return { request: new FetchRequest(target, method, fields, content, settings.decompress), settings }
 }
 
 function fromRequest(input: Request | globalThis.Request, init: FetchInit): FetchArguments {
   // The constructor knows how init and request combine (Fetch §5.4), and marks the other's body as used.
   const request = new Request(input as Request, withoutUndefined(init))
   const source = takeSource(request)
-  const content = source === null ? undefined : new RequestContent(source instanceof Uint8Array ? new Uint8Array(source) : source, undefined)
+  const content =
+    source === null ? undefined : new RequestContent(source instanceof Uint8Array ? new Uint8Array(source) : source, undefined)
   const settings = fetchSettings(init, request.redirect, givenSignal(request))
-  const fields = requestFields(request)
-  return { request: { target: fetchTarget(request.url), method: request.method, fields, content, host: hostField(fields) }, settings }
+  return {
+    request: new FetchRequest(fetchTarget(request.url), request.method, requestFields(request), content, settings.decompress),
+    settings,
+  }
 }
 
 /** The members that Request takes: it would read `undefined` as no value, but some are typed not to be there. */
@@ -69,10 +89,4 @@ function withoutUndefined(init: FetchInit): Record<string, never> {
 function checkDuplex(init: FetchInit, content: RequestContent): void {
   if (init.duplex !== undefined && init.duplex !== 'half') throw new TypeError(`fetch: invalid duplex: ${String(init.duplex)}`)
   if (!content.replayable && init.duplex !== 'half') throw new TypeError("fetch: a body that is a stream needs duplex: 'half'")
-}
-
-function hostField(fields: Fields): string | undefined {
-  const host = fields.length === 0 ? undefined : fieldValue(fields, 'host')
-  if (host !== undefined && !isAuthority(host)) throw new TypeError(`fetch: invalid host: ${JSON.stringify(host.slice(0, 100))}`)
-  return host
 }

@@ -82,7 +82,19 @@ test('the fast way and the parser never disagree', () => {
 
 test('what is no URL, another scheme and user information are TypeErrors, also when the origin is known', () => {
   fetchTarget('http://example.org/')
-  for (const text of ['', '/path', 'example.org', 'http://', 'ftp://example.org/', 'file:///etc/passwd', 'http://user@example.org/', 'http://user:pass@example.org/', 'http://a:b@example.org/', 'http://example.org:99999/', 'http://exa mple.org/']) {
+  for (const text of [
+    '',
+    '/path',
+    'example.org',
+    'http://',
+    'ftp://example.org/',
+    'file:///etc/passwd',
+    'http://user@example.org/',
+    'http://user:pass@example.org/',
+    'http://a:b@example.org/',
+    'http://example.org:99999/',
+    'http://exa mple.org/',
+  ]) {
     assert.throws(() => fetchTarget(text), TypeError, text)
     assert.throws(() => fetchTarget(text), TypeError, text)
   }

@@ -63,4 +63,6 @@ export interface ExchangeOptions {
   readonly queueTimeout?: number | undefined
   /** In place of the client's `totalTimeout`, ms. */
   readonly totalTimeout?: number | undefined
+  /** True: one more attempt of a request that failed. Counted in the `retries` of the statistics; changes nothing else. */
+  readonly retry?: boolean | undefined
 }

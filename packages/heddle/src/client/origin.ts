@@ -36,14 +36,14 @@ const longestPause = 5_000
 export class PooledOrigin implements Origin, Linked {
   previous: Linked | undefined
   next: Linked | undefined
-  /** The list of the pool it stands in, if any. */
+  /** The list it stands in: of the unused, of those with idle connections, of those that want room; or none. */
   list: List<PooledOrigin> | undefined
   readonly pool: Pool
   readonly scheme: string
   readonly authority: string
   readonly host: string
   readonly port: number
-  /** `scheme://authority`, its key in the pool. */
+  /** `scheme://authority`, its key in the directory. */
   readonly key: string
   readonly target: DialTarget
   readonly dialOptions: DialOptions
@@ -57,11 +57,13 @@ export class PooledOrigin implements Origin, Linked {
   readonly connections: Set<PooledConnection>
   /** Connections being made. */
   readonly dials: Set<{ cancel(): void }>
-  /** True while the pool knows it by its key. */
+  /** True while the directory knows it. */
   known: boolean
-  /** True while it stands in `pool.due`. */
+  /** True: the pool will ask it whether it wants to dial. */
   due: boolean
-  /** When its last connection went; meaningful while it stands in `pool.unused`. */
+  /** Connections of it that are closed to make room for other origins, and are not gone yet. */
+  evicting: number
+  /** When its last connection went; meaningful while it is unused. */
   unusedSince: Instant
   /** The last dial failed: one attempt at a time until one succeeds. */
   #suspect: boolean
@@ -93,6 +95,7 @@ export class PooledOrigin implements Origin, Linked {
     this.dials = new Set()
     this.known = false
     this.due = false
+    this.evicting = 0
     this.unusedSince = 0
     this.#suspect = false
     this.#failures = 0
@@ -102,6 +105,13 @@ export class PooledOrigin implements Origin, Linked {
 
   toString(): string {
     return this.key
+  }
+
+  moveTo(list: List<PooledOrigin> | undefined): void {
+    if (this.list === list) return
+    this.list?.remove(this)
+    this.list = list
+    list?.append(this)
   }
 
   /** Gives `ticket` the newest idle connection, or lets it wait for one. */
@@ -142,7 +152,7 @@ export class PooledOrigin implements Origin, Linked {
   unpark(connection: PooledConnection): void {
     connection.parked = false
     this.available.remove(connection)
-    if (this.available.length === 0) this.pool.becameBusy(this)
+    if (this.available.length === 0) this.pool.room.becameBusy(this)
   }
 
   /** True if another dial would be of use and its own limit allows it. */
@@ -151,21 +161,24 @@ export class PooledOrigin implements Origin, Linked {
     return this.waiting.length > dialling && this.connections.size + dialling < this.pool.settings.maxConnectionsPerOrigin
   }
 
-  /** Starts as many dials as there are requests waiting without one, within the limits. */
-  maybeDial(): void {
-    while (this.wantsDial) {
-      if (this.#suspect && this.dials.size > 0) return
-      if (this.#suspect && this.connections.size > 0 && this.pool.clock.now() < this.#pausedUntil) {
-        this.#pause ??= new Alarm(() => this.#endPause())
-        this.pool.arm(this.#pause, this.#pausedUntil)
-        return
-      }
-      if (!this.pool.hasRoom) {
-        this.pool.block(this)
-        return
-      }
-      this.#dial()
+  /**
+   * Starts a dial if there is a request waiting without one and the limits allow it. True: another
+   * could be of use; asked one at a time, so that origins share the room they compete for.
+   */
+  maybeDial(): boolean {
+    if (!this.wantsDial) return false
+    if (this.#suspect && this.dials.size > 0) return false
+    if (this.#suspect && this.connections.size > 0 && this.pool.clock.now() < this.#pausedUntil) {
+      this.#pause ??= new Alarm(() => this.#endPause())
+      this.pool.arm(this.#pause, this.#pausedUntil)
+      return false
     }
+    if (!this.pool.room.left) {
+      this.pool.room.block(this)
+      return false
+    }
+    this.#dial()
+    return true
   }
 
   /** Ends dials that no request waits for. */
@@ -181,7 +194,10 @@ export class PooledOrigin implements Origin, Linked {
   closed(connection: PooledConnection): void {
     if (!this.connections.delete(connection)) return
     this.pool.left()
-    if (connection.evicted) this.pool.evicting--
+    if (connection.evicted) {
+      this.pool.room.evicting--
+      this.evicting--
+    }
     if (this.waiting.length > 0) this.pool.makeDue(this)
     else this.#maybeUnused()
   }
@@ -214,7 +230,7 @@ export class PooledOrigin implements Origin, Linked {
   #dial(): void {
     const dial = { cancel: () => {} }
     this.dials.add(dial)
-    this.pool.entered()
+    this.pool.room.take()
     try {
       const attempt = this.pool.settings.connect(this.target, this.dialOptions, (error, dialled) => {
         if (!this.dials.delete(dial)) dialled?.socket.destroy()
@@ -274,11 +290,11 @@ export class PooledOrigin implements Origin, Linked {
 
   #nobodyWaits(): void {
     if (this.#pause !== undefined) this.pool.disarm(this.#pause)
-    this.pool.unblock(this)
+    this.pool.room.unblock(this)
     this.#maybeUnused()
   }
 
   #maybeUnused(): void {
-    if (this.connections.size === 0 && this.dials.size === 0 && this.waiting.length === 0) this.pool.becameUnused(this)
+    if (this.connections.size === 0 && this.dials.size === 0 && this.waiting.length === 0) this.pool.directory.becameUnused(this)
   }
 }

@@ -1,17 +1,15 @@
 import { List } from '../bytes/index.ts'
 import { HeddleError, UsageError } from '../http/index.ts'
-import { Alarm, type Clock } from '../io/index.ts'
-import type { PooledConnection } from './connection.ts'
-import { PooledOrigin } from './origin.ts'
-import type { Settings } from './settings.ts'
-import { Counters, poolCounts, type ClientStats } from './stats.ts'
-import { TicketState, type ClientTicket } from './ticket.ts'
-
-const defaultPorts: Readonly<Record<string, number>> = { http: 80, https: 443 }
+import type { Alarm, Clock } from '../io/index.ts'
+import { Directory } from './directory.ts'
+import type { ExchangeOptions } from './options.ts'
+import type { PooledOrigin } from './origin.ts'
+import { Room } from './room.ts'
+import { duration, type Settings } from './settings.ts'
+import { ClientTicket, TicketState, type ClientExchangeHandler } from './ticket.ts'
 
 /**
- * All origins of a client and what they share: the limit over all connections, the origins that are
- * in nobody's use, and one task per turn.
+ * What the origins of a client share: their directory, the room for connections, and one task per turn.
  *
  * Engines call the pool from inside their run, where connections must not be shut down or aborted,
  * and programs ask for requests just before the connection they would need becomes free. So the pool
@@ -21,32 +19,20 @@ const defaultPorts: Readonly<Record<string, number>> = { http: 80, https: 443 }
 export class Pool {
   readonly settings: Settings
   readonly clock: Clock
-  /** Open connections and those being made. */
-  connections: number
+  readonly directory: Directory
+  readonly room: Room
   /** Requests that wait, at all origins. */
   waiting: number
   /** Alarms armed. */
   timers: number
-  /** Connections retired to make room and not gone yet. */
-  evicting: number
   /** True: no new requests. */
   closing: boolean
-  /** An origin stands in at most one of the three lists below. Origins with idle connections; kept only if the client has a limit over all. */
-  readonly idle: List<PooledOrigin>
-  /** Origins that want to dial and may not, because of the limit over all. */
-  readonly blocked: List<PooledOrigin>
-  /** Origins without connections and requests, the one unused longest first. */
-  readonly unused: List<PooledOrigin>
-  readonly #origins: Map<string, PooledOrigin>
-  /** What forgotten origins counted. */
-  readonly #forgotten: Counters
   /** Requests that are over without an exchange and have not been told. */
   readonly #ending: List<ClientTicket>
+  /** Origins that may have to dial. */
   #due: PooledOrigin[]
-  #retiring: PooledConnection[]
-  #attendDue: boolean
+  #attendPlanned: boolean
   readonly #attend: () => void
-  readonly #sweep: Alarm
   /** Set by `destroy` until `attend` has carried it out. */
   #destruction: HeddleError | undefined
   #whenClosed: (() => void)[]
@@ -54,46 +40,37 @@ export class Pool {
   constructor(settings: Settings) {
     this.settings = settings
     this.clock = settings.clock
-    this.connections = 0
+    this.directory = new Directory(this)
+    this.room = new Room(this)
     this.waiting = 0
     this.timers = 0
-    this.evicting = 0
     this.closing = false
-    this.idle = new List()
-    this.blocked = new List()
-    this.unused = new List()
-    this.#origins = new Map()
-    this.#forgotten = new Counters()
     this.#ending = new List()
     this.#due = []
-    this.#retiring = []
-    this.#attendDue = false
+    this.#attendPlanned = false
     this.#attend = () => this.#run()
-    this.#sweep = new Alarm(() => this.#forget())
     this.#destruction = undefined
     this.#whenClosed = []
   }
 
-  /** The origin of `url`, made if it is not known. */
-  origin(url: string | URL): PooledOrigin {
-    if (typeof url === 'string') {
-      const known = this.#origins.get(url)
-      if (known !== undefined) return known
-      if (!URL.canParse(url)) throw new UsageError(`not a URL: ${url}`)
+  /** See `Client.exchange`. */
+  exchange(origin: PooledOrigin, handler: ClientExchangeHandler, options?: ExchangeOptions): ClientTicket {
+    if (origin.pool !== this) throw new UsageError('the origin was not made by this client')
+    if (this.closing) throw new UsageError('the client is closed')
+    const ticket = new ClientTicket(origin.known ? origin : this.directory.recall(origin), handler)
+    let { queueTimeout, totalTimeout } = this.settings
+    if (options !== undefined) {
+      queueTimeout = duration('queueTimeout', options.queueTimeout, queueTimeout)
+      totalTimeout = duration('totalTimeout', options.totalTimeout, totalTimeout)
+      if (options.retry === true) ticket.origin.counters.retries++
     }
-    const { protocol, host, hostname, port } = typeof url === 'string' ? new URL(url) : url
-    const scheme = protocol.slice(0, -1)
-    const defaultPort = defaultPorts[scheme]
-    if (defaultPort === undefined) throw new UsageError(`only http and https URLs have an origin to send to, not ${protocol}`)
-    const known = this.#origins.get(`${scheme}://${host}`)
-    if (known !== undefined) return known
-    const bare = hostname.startsWith('[') ? hostname.slice(1, -1) : hostname
-    return this.#remember(new PooledOrigin(this, scheme, host, bare, port === '' ? defaultPort : Number(port)))
-  }
-
-  /** What stands for `origin` now: itself again, or the one that took its place after it was forgotten. */
-  recall(origin: PooledOrigin): PooledOrigin {
-    return this.#origins.get(origin.key) ?? this.#remember(origin)
+    if (queueTimeout !== Infinity || totalTimeout !== Infinity) {
+      const now = this.clock.now()
+      ticket.limit(now + queueTimeout, now + totalTimeout)
+    }
+    this.settings.loopHold?.enter()
+    ticket.origin.enter(ticket)
+    return ticket
   }
 
   /** Lets `ticket` wait, at the head of the queue if `first`. */
@@ -103,7 +80,7 @@ export class Pool {
       this.end(ticket, new HeddleError('QUEUE_FULL', 'too many requests wait for a connection', { unprocessed: true }))
       return
     }
-    if (origin.list === this.unused) this.#leaveList(origin)
+    this.directory.becameUsed(origin)
     ticket.state = TicketState.Waiting
     ticket.since = this.clock.now()
     if (first) origin.waiting.prepend(ticket)
@@ -120,51 +97,6 @@ export class Pool {
     this.attendSoon()
   }
 
-  /** True while another connection may be made. */
-  get hasRoom(): boolean {
-    return this.connections < this.settings.maxConnections
-  }
-
-  /** A dial begins. */
-  entered(): void {
-    this.connections++
-  }
-
-  /** A connection is gone, or a dial failed: whoever was kept from dialling may. */
-  left(): void {
-    this.connections--
-    const origin = this.blocked.first
-    if (origin !== undefined) {
-      this.#leaveList(origin)
-      this.makeDue(origin)
-    }
-    if (this.closing) this.attendSoon()
-  }
-
-  /**
-   * True if `origin`, a connection of which became free, must give it up although requests wait for
-   * it: another origin has less than its share of the limit over all, and waits for room.
-   */
-  mustYield(origin: PooledOrigin): boolean {
-    const { first } = this.blocked
-    const other = first === origin ? first.next : first
-    if (other === undefined || this.blocked.length <= this.evicting) return false
-    const sharers = this.#origins.size - this.unused.length
-    const share = Math.max(1, Math.floor(this.settings.maxConnections / sharers))
-    const own = origin.connections.size
-    if (own > share) return true
-    // More origins than connections: they take turns.
-    return sharers > this.settings.maxConnections && (other as PooledOrigin).connections.size === 0
-  }
-
-  /** Closes `connection` in `attend` to make room. */
-  evictSoon(connection: PooledConnection): void {
-    connection.evicted = true
-    this.evicting++
-    this.#retiring.push(connection)
-    this.attendSoon()
-  }
-
   /** `origin` looks in `attend` whether to dial. */
   makeDue(origin: PooledOrigin): void {
     if (origin.due) return
@@ -173,34 +105,16 @@ export class Pool {
     this.attendSoon()
   }
 
-  /** `origin` has to wait for another connection of the client to go. */
-  block(origin: PooledOrigin): void {
-    this.#enterList(origin, this.blocked)
-    this.attendSoon()
-  }
-
-  unblock(origin: PooledOrigin): void {
-    if (origin.list === this.blocked) this.#leaveList(origin)
+  /** A connection is gone, or a dial ended without one. */
+  left(): void {
+    this.room.give()
+    if (this.closing) this.attendSoon()
   }
 
   /** The first connection of `origin` is idle. */
   becameIdle(origin: PooledOrigin): void {
     if (this.closing) this.attendSoon()
-    if (this.settings.maxConnections === Infinity) return
-    this.#enterList(origin, this.idle)
-    if (this.blocked.length > 0) this.attendSoon()
-  }
-
-  /** No connection of `origin` is idle any more. */
-  becameBusy(origin: PooledOrigin): void {
-    if (origin.list === this.idle) this.#leaveList(origin)
-  }
-
-  /** `origin` has neither connections nor requests. */
-  becameUnused(origin: PooledOrigin): void {
-    origin.unusedSince = this.clock.now()
-    this.#enterList(origin, this.unused)
-    if (this.unused.length === 1) this.arm(this.#sweep, origin.unusedSince + this.settings.originLifetime)
+    this.room.becameIdle(origin)
   }
 
   arm(alarm: Alarm, deadline: number): void {
@@ -216,33 +130,16 @@ export class Pool {
   }
 
   attendSoon(): void {
-    if (this.#attendDue) return
-    this.#attendDue = true
+    if (this.#attendPlanned) return
+    this.#attendPlanned = true
     this.clock.soon(this.#attend)
-  }
-
-  stats(): ClientStats {
-    const total = new Counters()
-    total.add(this.#forgotten)
-    const census = { connections: 0, idle: 0, active: 0, dialling: 0, waiting: 0 }
-    const origins = []
-    for (const origin of this.#origins.values()) {
-      total.add(origin.counters)
-      const own = origin.census()
-      census.connections += own.connections
-      census.idle += own.idle
-      census.active += own.active
-      census.dialling += own.dialling
-      census.waiting += own.waiting
-      origins.push(origin.stats())
-    }
-    return { ...poolCounts(census, total), timers: this.timers, origins }
   }
 
   /** Fulfilled when nothing runs or waits and every connection is closed. */
   close(): Promise<void> {
     this.closing = true
     this.attendSoon()
+    this.settings.loopHold?.enter()
     return new Promise((resolve) => this.#whenClosed.push(resolve))
   }
 
@@ -253,95 +150,49 @@ export class Pool {
   }
 
   #run(): void {
-    this.#attendDue = false
+    this.#attendPlanned = false
     if (this.#destruction !== undefined) this.#destroyAll(this.#destruction)
     // Only those that stand here now: what the program does meanwhile comes in the next turn.
     for (let count = this.#ending.length; count > 0; count--) this.#ending.shift()?.conclude()
-    const due = this.#due
-    this.#due = []
-    for (const origin of due) {
-      origin.due = false
-      origin.maybeDial()
-    }
-    const retiring = this.#retiring
-    this.#retiring = []
-    for (const connection of retiring) connection.retire()
-    this.#evict()
+    this.#dial()
+    this.room.make()
     if (this.closing) this.#closeIdle()
   }
 
-  /** Retires idle connections of some origins as long as others wait for room. */
-  #evict(): void {
-    for (let wanted = this.blocked.length - this.evicting; wanted > 0; wanted--) {
-      const connection = this.idle.first?.available.first
-      if (connection === undefined) return
-      connection.evicted = true
-      this.evicting++
-      connection.retire()
+  /** One dial each in turn, so that origins share the room they compete for. */
+  #dial(): void {
+    const due = this.#due
+    if (due.length === 0) return
+    this.#due = []
+    for (const origin of due) origin.due = false
+    for (let i = 0; i < due.length; i++) {
+      const origin = due[i] as PooledOrigin
+      if (origin.maybeDial()) due.push(origin)
     }
   }
 
   #closeIdle(): void {
-    for (const origin of this.#origins.values()) {
+    for (const origin of this.directory.origins()) {
       if (origin.waiting.length > 0) continue
       origin.cancelDials()
       for (let connection = origin.available.first; connection !== undefined; connection = origin.available.first) connection.retire()
     }
-    if (this.connections > 0 || this.waiting > 0 || this.#ending.length > 0) return
-    this.disarm(this.#sweep)
-    for (const resolve of this.#whenClosed) resolve()
+    if (this.room.taken > 0 || this.waiting > 0 || this.#ending.length > 0) return
+    this.directory.stopSweeping()
+    const whenClosed = this.#whenClosed
     this.#whenClosed = []
+    for (const resolve of whenClosed) {
+      this.settings.loopHold?.leave()
+      resolve()
+    }
   }
 
   #destroyAll(error: HeddleError): void {
     this.#destruction = undefined
-    for (const origin of this.#origins.values()) {
+    for (const origin of this.directory.origins()) {
       origin.failWaiting(error)
       origin.cancelDials()
-      for (const connection of origin.connections) {
-        connection.abort(error)
-      }
+      for (const connection of origin.connections) connection.abort(error)
     }
-  }
-
-  #remember(origin: PooledOrigin): PooledOrigin {
-    origin.known = true
-    this.#origins.set(origin.key, origin)
-    this.becameUnused(origin)
-    return origin
-  }
-
-  /** Forgets the origins that have been unused for long. */
-  #forget(): void {
-    this.timers--
-    const { originLifetime } = this.settings
-    const now = this.clock.now()
-    for (let origin = this.unused.first; origin !== undefined; origin = this.unused.first) {
-      const end = origin.unusedSince + originLifetime
-      if (end > now) {
-        this.arm(this.#sweep, end)
-        return
-      }
-      this.#leaveList(origin)
-      origin.known = false
-      this.#origins.delete(origin.key)
-      this.#forgotten.add(origin.counters)
-      origin.counters.reset()
-    }
-  }
-
-  #enterList(origin: PooledOrigin, list: List<PooledOrigin>): void {
-    if (origin.list === list) return
-    if (origin.list !== undefined) this.#leaveList(origin)
-    origin.list = list
-    list.append(origin)
-  }
-
-  #leaveList(origin: PooledOrigin): void {
-    const { list } = origin
-    if (list === undefined) return
-    list.remove(origin)
-    origin.list = undefined
-    if (list === this.unused && list.length === 0) this.disarm(this.#sweep)
   }
 }

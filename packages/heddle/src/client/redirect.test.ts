@@ -20,10 +20,36 @@ test('the method of the next hop', () => {
 })
 
 test('credentials stay with their origin, and fields that tell of content go with it', () => {
-  const fields = ['authorization', 'a', 'cookie', 'b', 'host', 'h', 'proxy-authorization', 'c', 'content-type', 'd', 'content-language', 'e', 'x-own', 'f']
+  const fields = [
+    'authorization',
+    'a',
+    'cookie',
+    'b',
+    'host',
+    'h',
+    'proxy-authorization',
+    'c',
+    'content-type',
+    'd',
+    'content-language',
+    'e',
+    'x-own',
+    'f',
+  ]
   assert.equal(redirectFields(fields, false, false), fields)
   assert.deepEqual(redirectFields(fields, false, true), ['content-type', 'd', 'content-language', 'e', 'x-own', 'f'])
-  assert.deepEqual(redirectFields(fields, true, false), ['authorization', 'a', 'cookie', 'b', 'host', 'h', 'proxy-authorization', 'c', 'x-own', 'f'])
+  assert.deepEqual(redirectFields(fields, true, false), [
+    'authorization',
+    'a',
+    'cookie',
+    'b',
+    'host',
+    'h',
+    'proxy-authorization',
+    'c',
+    'x-own',
+    'f',
+  ])
   assert.deepEqual(redirectFields(fields, true, true), ['x-own', 'f'])
 })
 

@@ -1,4 +1,4 @@
-import { CancelledError, CancelReason, type Fields } from '../http/index.ts'
+import { CancelledError, CancelReason, noFields, type Fields } from '../http/index.ts'
 import type { BodySource, IncomingBody } from '../web/index.ts'
 import { decoded } from './decompress.ts'
 
@@ -23,7 +23,7 @@ export function responseContent(incoming: IncomingBody, fields: Fields, decompre
       content = decoded(incoming, fields)
     } catch (error) {
       incoming.cancel(error)
-      return incoming
+      return new RefusedContent(error)
     }
   }
   // Nearly every small response has arrived in whole by now and holds no connection.
@@ -31,6 +31,27 @@ export function responseContent(incoming: IncomingBody, fields: Fields, decompre
   if (content === incoming) content = new WatchedContent(incoming)
   unread.register(content, incoming)
   return content
+}
+
+/** Content that cannot be read at all. */
+class RefusedContent implements BodySource {
+  readonly trailers: Fields
+  readonly #error: unknown
+
+  constructor(error: unknown) {
+    this.trailers = noFields
+    this.#error = error
+  }
+
+  read(): never {
+    throw this.#error
+  }
+
+  take(): undefined {
+    return undefined
+  }
+
+  cancel(): void {}
 }
 
 /** The reader's end of content, as an object of its own, because that is what gets collected. */

@@ -3,7 +3,11 @@ import { test } from 'node:test'
 import { CancelledError, CancelReason, HeddleError, NetworkError, PeerError, ProtocolError, TimeoutError } from '../http/index.ts'
 import { mayRetry } from './retry.ts'
 
-const ticket = (reused: boolean, responded = false): { reused: boolean; responded: boolean; cancel(): void } => ({ reused, responded, cancel() {} })
+const ticket = (reused: boolean, responded = false): { reused: boolean; responded: boolean; cancel(): void } => ({
+  reused,
+  responded,
+  cancel() {},
+})
 const closed = new PeerError('PEER_CLOSED', 'closed')
 const reset = new PeerError('PEER_RESET', 'reset')
 const refused = new PeerError('PEER_RESET', 'refused', { unprocessed: true })

@@ -1,7 +1,6 @@
 import { isIdempotent, type HeddleError } from '../http/index.ts'
 import type { Ticket } from './ticket.ts'
 
-
 /**
  * The one rule of sending again: what was certainly not acted on, whatever its method; or what is
  * idempotent (RFC 9110 §9.2.2) and met a kept-alive connection that died before any byte of a

@@ -1,9 +1,15 @@
 import { createHash, randomBytes } from 'node:crypto'
-import type { Http1Options } from '../h1/index.ts'
-import { UsageError } from '../http/index.ts'
-import { dial, systemClock, TlsSessions, type Clock, type TlsClientOptions } from '../io/index.ts'
+import { ClientConnection, type Http1Options } from '../h1/index.ts'
+import { UsageError, type ConnectionHandler, type HttpConnection, type Instant, type StreamEngine } from '../http/index.ts'
+import { dial, systemClock, TlsSessions, type Clock, type Dialled, type TlsClientOptions } from '../io/index.ts'
+import { loopHold, type LoopHold } from './loop-hold.ts'
 import type { ClientOptions, Dialler } from './options.ts'
 import { ProxyRules } from './proxy.ts'
+
+/** Makes the engine that speaks on a new connection. */
+export type EngineMaker = (dialled: Dialled, handler: ConnectionHandler, http1: Http1Options, now: Instant) => HttpConnection & StreamEngine
+
+const http1Engine: EngineMaker = (dialled, handler, http1, now) => new ClientConnection(dialled.info, handler, http1, now)
 
 /** A client's options, checked, with every default filled in. */
 export class Settings {
@@ -21,9 +27,12 @@ export class Settings {
   /** One object for all origins: io caches contexts by its identity. */
   readonly tls: TlsClientOptions
   readonly http1: Http1Options
+  readonly makeEngine: EngineMaker
+  /** Holds the event loop while requests are under way; undefined with a clock that is not the system's. */
+  readonly loopHold: LoopHold | undefined
 
   /** Throws UsageError for a value out of range. */
-  constructor(options: ClientOptions) {
+  constructor(options: ClientOptions, makeEngine: EngineMaker = http1Engine) {
     this.options = options
     this.maxConnectionsPerOrigin = count('maxConnectionsPerOrigin', options.maxConnectionsPerOrigin, 128, 1)
     this.maxConnections = count('maxConnections', options.maxConnections, Infinity, 1)
@@ -37,7 +46,9 @@ export class Settings {
     this.proxy = new ProxyRules(options.proxy ?? 'none', process.env)
     if (options.socketPath !== undefined && this.proxy.any) throw new UsageError('socketPath and proxy exclude each other')
     this.tls = { sessions: new TlsSessions(), ...options.tls, alpn: ['http/1.1'] }
-    this.http1 = { limits: options.limits ?? {}, websocketKey, websocketAccept }
+    this.http1 = { ...(options.limits !== undefined && { limits: options.limits }), websocketKey, websocketAccept }
+    this.makeEngine = makeEngine
+    this.loopHold = options.clock === undefined || options.clock === systemClock() ? loopHold : undefined
   }
 }
 

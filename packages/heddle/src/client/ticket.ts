@@ -134,10 +134,12 @@ export class ClientTicket implements Ticket, ExchangeHandler, Linked {
 
   /** Over: nothing of the pool holds it any more, and it holds nothing of the pool. */
   finish(): void {
+    const { pool } = this.origin
     this.state = TicketState.Over
     this.exchange = undefined
     this.connection = undefined
-    if (this.alarm !== undefined) this.origin.pool.disarm(this.alarm)
+    if (this.alarm !== undefined) pool.disarm(this.alarm)
+    pool.settings.loopHold?.leave()
   }
 
   /** Tells the program of the end of a request that has no exchange (any more). Not called by engines. */

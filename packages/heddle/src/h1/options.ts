@@ -11,9 +11,17 @@ export interface Http1Options {
   readonly upgrades?: readonly string[]
   /** Server: where the `date` field comes from when the handler gave none. Default: no such field is added. */
   readonly date?: { httpDate(): string } | undefined
-  /** Server: `Sec-WebSocket-Accept` for a `Sec-WebSocket-Key` (RFC 6455 §4.2.2). Without it no WebSocket upgrade is offered. */
+  /**
+   * `Sec-WebSocket-Accept` for a `Sec-WebSocket-Key` (RFC 6455 §4.2.2). A server without it offers no
+   * WebSocket upgrade; a client checks the server's answer with it.
+   */
   readonly websocketAccept?: (key: string) => string
-  /** Client: a fresh `Sec-WebSocket-Key` (RFC 6455 §4.1). Without it a WebSocket CONNECT is a UsageError. */
+  /**
+   * Server: a client that closed its sending direction is still answered. Default false: its FIN
+   * counts as having gone away, because nothing else tells when a client that waits has gone.
+   */
+  readonly halfOpen?: boolean
+  /** Client: a fresh `Sec-WebSocket-Key` (RFC 6455 §4.1). Without it and `websocketAccept` a WebSocket CONNECT is a UsageError. */
   readonly websocketKey?: () => string
   /** Client: request targets in absolute-form, as an HTTP proxy wants them (RFC 9112 §3.2.2). Default false. */
   readonly absoluteForm?: boolean

@@ -150,9 +150,17 @@ export interface StreamEngine {
   receive(buffer: Uint8Array, start: number, limit: number, now: Instant): void
   /** The peer's FIN. */
   receiveEnd(now: Instant): void
-  /** The transport failed or was closed under us: every exchange ends with `error`. */
+  /**
+   * The transport failed or is gone: every exchange that is not over ends with `error`. The last call
+   * of all, and it always comes: after `close` or `reset` too, when the engine has told its handlers
+   * already and ignores it.
+   */
   receiveError(error: HeddleError, now: Instant): void
-  /** Appends what may be sent now; bodies stop at `out.room`. True: more is waiting for room. */
+  /**
+   * Appends what may be sent now; bodies stop at `out.room`. True: more is waiting for room. Without
+   * any room at the start the socket is backed up: nothing is appended, but a time limit for a peer
+   * that takes nothing begins to run.
+   */
   transmit(out: OutboxLike, now: Instant): boolean
   /** False: the driver stops reading. */
   readonly wantsInput: boolean

@@ -5,7 +5,7 @@ import type { Clock } from './clock.ts'
 import { alpnOf, connectionFacts } from './connection-facts.ts'
 import type { SocketLike } from './socket.ts'
 import { StreamDriver, type DriverOptions } from './tcp-driver.ts'
-import { TlsAcceptor, type TlsServerOptions } from './tls-server.ts'
+import { TlsAcceptor, type TlsOwner, type TlsServerOptions } from './tls-server.ts'
 
 export interface ListenOptions {
   readonly clock: Clock
@@ -90,7 +90,7 @@ export async function listen(options: ListenOptions): Promise<Listener> {
 /** RFC 1122 §4.2.3.6: probes of an idle connection begin after this many ms. */
 const keepAliveDelay = 60_000
 
-class SocketListener implements Listener {
+class SocketListener implements Listener, TlsOwner {
   readonly counters: ListenerCounters
   readonly #options: ListenOptions
   readonly #server: Server
@@ -104,20 +104,9 @@ class SocketListener implements Listener {
     this.#sockets = new Set()
     this.#address = unixEnd(options.path ?? '')
     const { tls, handshakeTimeout = 10_000, maxConnections } = options
-    this.#tls =
-      tls === undefined
-        ? undefined
-        : new TlsAcceptor(
-            tls,
-            handshakeTimeout,
-            (socket) => this.#handOver(socket),
-            (error) => {
-              this.counters.handshakesFailed++
-              this.#report(error)
-            },
-          )
-    // Half-open: whether a FIN is answered at once is the engine's choice.
-    this.#server = createServer({ allowHalfOpen: true, noDelay: true, keepAlive: true, keepAliveInitialDelay: keepAliveDelay })
+    this.#tls = tls === undefined ? undefined : new TlsAcceptor(tls, handshakeTimeout, this)
+    // Half-open: whether a FIN is answered at once is the engine's choice. Within a TLS handshake it is the end.
+    this.#server = createServer({ allowHalfOpen: tls === undefined, noDelay: true, keepAlive: true, keepAliveInitialDelay: keepAliveDelay })
     if (maxConnections !== undefined) this.#server.maxConnections = maxConnections
     this.#server.on('connection', (socket) => this.#accept(socket))
     this.#server.on('drop', () => this.counters.refused++)
@@ -175,6 +164,19 @@ class SocketListener implements Listener {
 
   unref(): void {
     this.#server.unref()
+  }
+
+  onSecure(socket: Socket): void {
+    this.#handOver(socket)
+  }
+
+  onHandshakeFailed(error: unknown): void {
+    this.counters.handshakesFailed++
+    this.#report(error)
+  }
+
+  onCallbackFailed(error: unknown): void {
+    this.#report(error)
   }
 
   #accept(socket: Socket): void {

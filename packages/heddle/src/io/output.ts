@@ -67,7 +67,10 @@ export class Output extends Outbox {
   /** Forgets the bytes of this turn. */
   dropTurn(): void {
     this.length = this.start
-    if (this.start === 0) this.release()
+    // Older bytes may still be in flight, but none of them is in this buffer then.
+    if (this.start > 0) return
+    if (this.buffer.length > 0) release(this.buffer)
+    this.buffer = noBuffer
   }
 
   /** Nothing is in flight any more: gives all buffers back. */

@@ -17,6 +17,10 @@ export interface SocketLike {
   on(event: 'data', listener: (chunk: Uint8Array) => void): unknown
   on(event: 'end' | 'close' | 'drain' | 'finish', listener: () => void): unknown
   on(event: 'error', listener: (error: Error) => void): unknown
+  /** Counts for the process: it goes on while such a socket is there. So it is at first. */
+  ref?(): unknown
+  /** Does not keep the process running. */
+  unref?(): unknown
   /** Needed only where a driver is detached. */
   off?(event: string, listener: (value: any) => void): unknown
 }

@@ -21,7 +21,10 @@ export interface DriverOptions {
   readonly turnLimit?: number | undefined
   /** Unsent bytes from which on the engine is not asked for more. Default 65536. */
   readonly highWater?: number | undefined
-  /** How long the last bytes may take once the engine is done with the connection, ms. Default 10000. */
+  /**
+   * How long none of the last bytes may leave once the engine is done with the connection, ms. What
+   * was written together counts as leaving together. Default 60000.
+   */
   readonly closeTimeout?: number | undefined
   /** Bytes come through `onRead` (net's `onread`) and not as 'data'. Default false. */
   readonly pushed?: boolean | undefined
@@ -39,19 +42,21 @@ const defaults: DriverOptions = {}
  * - what comes up elsewhere (`engine.onDirty`) leaves in the next batch of `clock.soon`;
  * - a turn is one `socket.write`, of at most `turnLimit` bytes of bodies; more follows in the next
  *   batch, so that one big response does not hold up the others;
- * - while the socket holds `highWater` unsent bytes the engine is not asked for more, so what it was
- *   asked for counts as sent.
+ * - while the socket holds `highWater` unsent bytes the engine gets no room for bodies, so what it
+ *   was asked for counts as sent.
  *
  * One turn: mutate once (`receive`, `receiveEnd`, `expire`), `transmit`, then look at `closing`,
  * `wantsInput` and `deadline`. A later deadline does not move the alarm: it is looked at when the
- * alarm expires, so moving the deadline with every request costs nothing. After `receiveError`, and
- * once `closing` was `close` or `reset`, the engine is not called again: it has told its handlers.
+ * alarm expires, so moving the deadline with every request costs nothing. Once `closing` was `close` or
+ * `reset` there are no more turns; `receiveError`, when the socket fails or is gone, is always the last call.
  */
 export class StreamDriver {
   readonly socket: SocketLike
   readonly clock: Clock
   readonly counters: DriverCounters
   private engine: StreamEngine | undefined
+  /** The engine after `close` or `reset`: it gets `receiveError` and nothing else. */
+  private departed: StreamEngine | undefined
   private readonly options: DriverOptions
   private readonly turnLimit: number
   private readonly highWater: number
@@ -72,6 +77,8 @@ export class StreamDriver {
   private finished: boolean
   /** The engine is done; the socket goes once all is sent. */
   private leaving: boolean
+  /** What had not left when `alarm` was armed for the last bytes. */
+  private lastUnsent: number
   private attached: boolean
   // One closure for each thing others call, made once.
   private readonly flush: () => void
@@ -89,6 +96,7 @@ export class StreamDriver {
     this.options = options
     this.counters = options.counters ?? { writes: 0, bytesRead: 0, bytesWritten: 0 }
     this.engine = undefined
+    this.departed = undefined
     this.turnLimit = options.turnLimit ?? defaultTurnLimit
     this.highWater = options.highWater ?? 65_536
     this.output = new Output()
@@ -102,6 +110,7 @@ export class StreamDriver {
     this.finSent = false
     this.finished = false
     this.leaving = false
+    this.lastUnsent = 0
     this.attached = false
     this.flush = () => {
       this.flushPlanned = false
@@ -137,6 +146,8 @@ export class StreamDriver {
     if (this.paused) socket.pause()
     else socket.resume()
     this.watchDeadline(engine, this.clock.now())
+    // 'close' was emitted perhaps, and does not come again.
+    if (socket.destroyed) this.clock.soon(this.onClose)
     this.planFlush()
   }
 
@@ -147,6 +158,7 @@ export class StreamDriver {
   detach(): void {
     const { engine, socket } = this
     this.engine = undefined
+    this.departed = undefined
     this.release()
     if (engine !== undefined) engine.onDirty = ignore
     socket.pause()
@@ -195,7 +207,10 @@ export class StreamDriver {
 
   private expire(): void {
     this.alarmAt = Infinity
-    if (this.leaving) this.socket.destroy()
+    if (this.leaving) {
+      if (this.socket.writableLength < this.lastUnsent) this.awaitLastBytes(this.clock.now())
+      else this.socket.destroy()
+    }
     const { engine } = this
     if (engine === undefined) return
     const now = this.startTurn()
@@ -243,11 +258,11 @@ export class StreamDriver {
   }
 
   private finishTurn(engine: StreamEngine, now: Instant): void {
-    const more = this.blocked ? true : this.transmit(engine, now)
+    const more = this.transmit(engine, now)
     const { closing } = engine
     if (closing !== 'no') {
-      if (closing === 'reset') return this.reset(engine, now)
-      if (!more) this.finish(closing, now)
+      if (closing === 'reset') return this.reset(engine)
+      if (!more) this.finish(engine, closing, now)
       if (this.leaving) return
     }
     const { wantsInput } = engine
@@ -262,7 +277,9 @@ export class StreamDriver {
   /** Writes what the engine has for this turn. True: there is more, or the socket has to drain first. */
   private transmit(engine: StreamEngine, now: Instant): boolean {
     const { output, socket } = this
-    output.startTurn(this.turnLimit, socket.writableLength === 0)
+    // A blocked socket has no room for bodies. The engine is asked all the same: it has to know what
+    // it cannot get rid of, for that has a time limit.
+    output.startTurn(this.blocked ? 0 : this.turnLimit, socket.writableLength === 0)
     // Dirt from now on may come too late for this turn.
     this.running = false
     const more = engine.transmit(output, now)
@@ -297,13 +314,13 @@ export class StreamDriver {
     this.turn()
   }
 
-  private finish(closing: 'end' | 'close', now: Instant): void {
+  private finish(engine: StreamEngine, closing: 'end' | 'close', now: Instant): void {
     const { socket } = this
     if (closing === 'close') {
       this.leaving = true
       this.engine = undefined
-      this.alarmAt = now + (this.options.closeTimeout ?? 10_000)
-      this.clock.set(this.alarm, this.alarmAt)
+      this.departed = engine
+      this.awaitLastBytes(now)
       if (this.finished) socket.destroy()
     }
     if (this.finSent) return
@@ -312,14 +329,16 @@ export class StreamDriver {
     socket.end()
   }
 
-  private reset(engine: StreamEngine, now: Instant): void {
-    // A blocked socket kept the engine from telling its handlers.
-    if (this.blocked) {
-      this.output.startTurn(0, false)
-      engine.transmit(this.output, now)
-      this.output.dropTurn()
-    }
+  /** The engine is done. The peer may take its time with the rest, as long as it takes some of it. */
+  private awaitLastBytes(now: Instant): void {
+    this.lastUnsent = this.socket.writableLength
+    this.alarmAt = now + (this.options.closeTimeout ?? 60_000)
+    this.clock.set(this.alarm, this.alarmAt)
+  }
+
+  private reset(engine: StreamEngine): void {
     this.engine = undefined
+    this.departed = engine
     this.clock.clear(this.alarm)
     resetSocket(this.socket)
   }
@@ -332,11 +351,12 @@ export class StreamDriver {
     this.clock.set(this.alarm, this.alarmAt)
   }
 
-  /** The transport failed. */
+  /** The transport failed or is gone: the engine's last call. */
   private fail(error: HeddleError): void {
-    const { engine } = this
+    const engine = this.engine ?? this.departed
     if (engine === undefined) return
     this.engine = undefined
+    this.departed = undefined
     this.clock.clear(this.alarm)
     const now = this.startTurn()
     try {

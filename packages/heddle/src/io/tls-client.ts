@@ -42,29 +42,36 @@ export interface TlsClientOptions {
   readonly sessions?: TlsSessions | undefined
 }
 
-/** TLS sessions for resumption, at most `most` names, each session used once (RFC 8446 appendix C.4). */
+/** Sessions kept for one name: a server gives two or more tickets at a time, and each opens one connection. */
+const sessionsPerName = 4
+
+/** TLS sessions for resumption, each used once (RFC 8446 appendix C.4: reuse would let observers link connections). */
 export class TlsSessions {
   readonly #most: number
-  readonly #sessions = new Map<string, Buffer>()
+  readonly #names = new Map<string, Buffer[]>()
 
-  /** `most`: names kept, the oldest go first. Default 100. */
+  /** `most`: names kept; the one that got no session for longest goes first. Default 100. */
   constructor(most = 100) {
     this.#most = most
   }
 
-  /** Keeps the newest session of `name`. */
+  /** Keeps a session of `name`. */
   put(name: string, session: Buffer): void {
-    this.#sessions.delete(name)
-    this.#sessions.set(name, session)
-    if (this.#sessions.size <= this.#most) return
-    const [oldest] = this.#sessions.keys()
-    if (oldest !== undefined) this.#sessions.delete(oldest)
+    const sessions = this.#names.get(name) ?? []
+    sessions.push(session)
+    if (sessions.length > sessionsPerName) sessions.shift()
+    this.#names.delete(name)
+    this.#names.set(name, sessions)
+    if (this.#names.size <= this.#most) return
+    const [oldest] = this.#names.keys()
+    if (oldest !== undefined) this.#names.delete(oldest)
   }
 
-  /** Takes the session of `name` out. */
+  /** Takes the newest session of `name` out. */
   take(name: string): Buffer | undefined {
-    const session = this.#sessions.get(name)
-    if (session !== undefined) this.#sessions.delete(name)
+    const sessions = this.#names.get(name)
+    const session = sessions?.pop()
+    if (sessions?.length === 0) this.#names.delete(name)
     return session
   }
 }
@@ -156,9 +163,10 @@ export function secure(
 }
 
 /** Runs a callback of the user's inside of node:tls, where a throw would end the process. */
-function guarded(callback: () => Error | undefined | void): Error | undefined {
+function guarded(callback: () => unknown): Error | undefined {
   try {
-    return callback() ?? undefined
+    const result = callback()
+    return result instanceof Error ? result : undefined
   } catch (error) {
     return error instanceof Error ? error : new Error(String(error))
   }

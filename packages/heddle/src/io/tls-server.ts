@@ -57,9 +57,18 @@ interface Contexts {
   readonly options: TlsServerOptions
 }
 
+/** Whom a {@link TlsAcceptor} tells. */
+export interface TlsOwner {
+  onSecure(socket: TLSSocket): void
+  /** Once for each socket given to `accept` that does not come out of `onSecure`. */
+  onHandshakeFailed(error: unknown): void
+  /** The user's callback threw or rejected; its handshake fails besides. */
+  onCallbackFailed(error: unknown): void
+}
+
 /**
  * The TLS side of a listener: sockets go in by `accept`, and come out secured through `onSecure` or
- * are counted as failed. It listens to nothing itself.
+ * are told as failed. It listens to nothing itself.
  */
 export class TlsAcceptor {
   /** Handshakes in flight. */
@@ -68,34 +77,43 @@ export class TlsAcceptor {
   #contexts: Contexts
   /** Contexts of identities the SNI callback gave. */
   readonly #given: WeakMap<TlsIdentity, SecureContext>
-  readonly #onFailed: (error: unknown) => void
+  readonly #owner: TlsOwner
+  /** What node:tls lets nobody change later. */
+  readonly #requestCert: boolean
+  readonly #rejectUnauthorized: boolean
 
   /** Throws UsageError for an identity that cannot be used. `handshakeTimeout` in ms. */
-  constructor(tls: TlsServerOptions, handshakeTimeout: number, onSecure: (socket: TLSSocket) => void, onFailed: (error: unknown) => void) {
+  constructor(tls: TlsServerOptions, handshakeTimeout: number, owner: TlsOwner) {
     this.inFlight = 0
     this.#contexts = makeContexts(tls)
     this.#given = new WeakMap()
-    this.#onFailed = onFailed
+    this.#owner = owner
+    this.#requestCert = tls.requestCert ?? false
+    this.#rejectUnauthorized = tls.rejectUnauthorized ?? true
     const options: TlsOptions = {
       ...given(tls, identityOptions),
       ...given(tls, ['ticketKeys']),
       handshakeTimeout,
-      requestCert: tls.requestCert ?? false,
-      rejectUnauthorized: tls.rejectUnauthorized ?? true,
+      requestCert: this.#requestCert,
+      rejectUnauthorized: this.#rejectUnauthorized,
       SNICallback: (name, done) => this.#chooseContext(name, done),
       ALPNCallback: ({ servername, protocols }) => this.#chooseProtocol(servername, protocols),
     }
     this.#server = createServer(options)
     this.#server.on('secureConnection', (socket) => {
       this.inFlight--
+      // Not before: a client that leaves within the handshake would only be noticed by its time limit.
+      socket.allowHalfOpen = true
       // TLS 1.2 renegotiation has no use here (RFC 9113 §9.2.1 forbids it) and costs the server more than the client.
       socket.disableRenegotiation()
-      onSecure(socket)
+      owner.onSecure(socket)
     })
     // Once for every handshake that ends otherwise: failed, timed out or broken off.
-    this.#server.on('tlsClientError', (error) => {
+    this.#server.on('tlsClientError', (error, socket) => {
       this.inFlight--
-      this.#onFailed(new NetworkError('TLS_FAILED', `a TLS handshake failed: ${describe(error)}`, { cause: error }))
+      // node:tls leaves a socket open whose handshake took too long.
+      socket.destroy()
+      owner.onHandshakeFailed(new NetworkError('TLS_FAILED', `a TLS handshake failed: ${describe(error)}`, { cause: error }))
     })
     if (keylogWanted()) this.#server.on('keylog', writeKeylog)
   }
@@ -107,9 +125,9 @@ export class TlsAcceptor {
 
   /** Replaces identities, names and callbacks for handshakes to come. Throws UsageError and changes nothing for bad ones. */
   update(tls: TlsServerOptions): void {
-    const { options } = this.#contexts
-    for (const fixed of ['requestCert', 'rejectUnauthorized'] as const) {
-      if ((tls[fixed] ?? options[fixed]) !== options[fixed]) throw new UsageError(`${fixed} cannot be changed while listening`)
+    const { requestCert = this.#requestCert, rejectUnauthorized = this.#rejectUnauthorized } = tls
+    if (requestCert !== this.#requestCert || rejectUnauthorized !== this.#rejectUnauthorized) {
+      throw new UsageError('requestCert and rejectUnauthorized cannot be changed while listening')
     }
     this.#contexts = makeContexts(tls)
     this.#server.setSecureContext(given(tls, identityOptions) as SecureContextOptions)
@@ -121,7 +139,10 @@ export class TlsAcceptor {
     const { sniCallback } = options
     if (known !== undefined || sniCallback === undefined) return done(null, known ?? own)
     const answer = (identity: TlsIdentity | undefined): void => done(null, identity === undefined ? own : this.#contextOf(identity))
-    const fail = (error: unknown): void => done(error instanceof Error ? error : new Error(String(error)))
+    const fail = (error: unknown): void => {
+      this.#owner.onCallbackFailed(error)
+      done(error instanceof Error ? error : new Error(String(error)))
+    }
     try {
       const identity = sniCallback(name)
       if (!(identity instanceof Promise)) return answer(identity)
@@ -148,7 +169,7 @@ export class TlsAcceptor {
       // A name the client did not offer would make node:tls throw.
       return chosen !== undefined && offered.includes(chosen) ? chosen : undefined
     } catch (error) {
-      this.#onFailed(error)
+      this.#owner.onCallbackFailed(error)
       return undefined
     }
   }

@@ -15,8 +15,6 @@ export class Connections {
   drained: number
   drainAbandoned: number
   drainedBytes: number
-  /** Called when the last connection is gone. */
-  onEmpty: () => void
   readonly #clock: Clock
   readonly #http1: Http1Options
   readonly #driver: DriverOptions
@@ -30,7 +28,6 @@ export class Connections {
     this.drained = 0
     this.drainAbandoned = 0
     this.drainedBytes = 0
-    this.onEmpty = nothing
     this.#clock = clock
     this.#http1 = http1
     this.#driver = { counters: this.counters, onBug }
@@ -119,10 +116,6 @@ export class ServedConnection implements ConnectionHandler, Linked {
   }
 
   onClose(): void {
-    const { list } = this.#owner
-    list.remove(this)
-    if (list.length === 0) this.#owner.onEmpty()
+    this.#owner.list.remove(this)
   }
 }
-
-function nothing(): void {}

@@ -1,4 +1,5 @@
 import {
+  CancelledError,
   CancelReason,
   contentLength,
   fieldValue,
@@ -80,6 +81,8 @@ export class FetchExchange implements ExchangeHandler, IncomingOwner, PumpOwner 
   /** The client waits for 100 (Continue). */
   #expects: boolean
   #state: 'waiting' | 'sending' | 'sent' | 'closed'
+  /** Cancelled from here, which has been told. */
+  #cut: boolean
   #error: unknown
 
   constructor(face: FetchFace, exchange: Exchange) {
@@ -91,6 +94,7 @@ export class FetchExchange implements ExchangeHandler, IncomingOwner, PumpOwner 
     this.#hasContent = true
     this.#expects = false
     this.#state = 'waiting'
+    this.#cut = false
     this.#error = undefined
   }
 
@@ -111,7 +115,7 @@ export class FetchExchange implements ExchangeHandler, IncomingOwner, PumpOwner 
       this.#refuse(400)
       return
     }
-    const request = requestFrom(head, origin, this.#body ?? null)
+    const request = requestFrom(head, origin, this.#body)
     this.#request = request
     let result: ResponseLike | Promise<ResponseLike>
     try {
@@ -151,6 +155,8 @@ export class FetchExchange implements ExchangeHandler, IncomingOwner, PumpOwner 
     this.#state = 'closed'
     this.#error = error
     if (error === undefined) return
+    // Nobody but this side cancels: the response was shorter than it said, or something here threw.
+    if (error instanceof CancelledError && !this.#cut) void this.#face.failed(error.cause ?? error, this.#request)
     this.#body?.fail(error)
     if (!complete && this.#request !== undefined) abortRequest(this.#request, error)
     this.#pump?.stop(error)
@@ -177,6 +183,7 @@ export class FetchExchange implements ExchangeHandler, IncomingOwner, PumpOwner 
   onPumpFailed(error: unknown): void {
     if (this.#state === 'closed') return
     // The head is out: all that is left is to cut, so the client sees that content is missing.
+    this.#cut = true
     this.#exchange.cancel(CancelReason.InternalError)
     void this.#face.failed(error, this.#request)
   }

@@ -39,6 +39,11 @@ export interface ServeOptions {
   readonly onExchange?: (exchange: Exchange) => ExchangeHandler
   /** HTTP/1.1's limits and time limits, where they shall differ from `serverLimits`. */
   readonly limits?: Partial<Http1Limits>
+  /**
+   * A client that closes its sending side still waits for its answer. Default false: it has gone, its
+   * exchange ends and `request.signal` aborts, which is how a client that leaves is noticed at once.
+   */
+  readonly halfOpen?: boolean
   /** Connections held at once; more are dropped and counted. Default: no limit. */
   readonly maxConnections?: number
   /** TLS handshakes in flight; more are dropped. Default 1000. */

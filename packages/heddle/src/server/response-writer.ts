@@ -135,11 +135,11 @@ export class ResponsePump {
   }
 
   #finish(): void {
-    this.#state = 'over'
     if (this.#trailers === undefined) {
       this.#end(this.#source.trailers)
       return
     }
+    this.#state = 'over'
     trailerFields(this.#trailers).then(
       (fields) => {
         try {
@@ -155,6 +155,7 @@ export class ResponsePump {
   #end(trailers: Fields): void {
     if (trailers.length === 0) this.#exchange.sendData(scratch, 0, 0, true)
     else this.#exchange.sendTrailers(trailers)
+    this.#state = 'over'
     this.#owner.onPumped()
   }
 }

@@ -50,6 +50,7 @@ function http1Options(options: ServeOptions, clock: { httpDate(): string }): Htt
     date: clock,
     ...(options.limits === undefined ? undefined : { limits: options.limits }),
     ...(options.upgrades === undefined ? undefined : { upgrades: options.upgrades }),
+    ...(options.halfOpen === undefined ? undefined : { halfOpen: options.halfOpen }),
     ...(options.websocketAccept === undefined ? undefined : { websocketAccept: options.websocketAccept }),
   }
 }

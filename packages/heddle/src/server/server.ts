@@ -1,9 +1,11 @@
 import { HeddleError, type Address } from '../http/index.ts'
-import { Alarm, type Clock, type Listener, type TlsServerOptions } from '../io/index.ts'
+import { Alarm, systemClock, type Clock, type Listener, type TlsServerOptions } from '../io/index.ts'
 import type { Connections } from './connections.ts'
 import type { CloseOptions, ServerStats } from './options.ts'
 
 const closeDeadline = 10_000
+/** ms between two looks at the connections that are left. */
+const lookEvery = 10
 
 /** A server that listens, made by `serve`. `await using` closes it gracefully at the end of the block. */
 export class Server implements AsyncDisposable {
@@ -12,7 +14,10 @@ export class Server implements AsyncDisposable {
   readonly #connections: Connections
   readonly #secure: boolean
   readonly #alarm: Alarm
+  readonly #look: Alarm
   #closing: PromiseWithResolvers<void> | undefined
+  /** Keeps the process running while it closes. */
+  #hold: NodeJS.Timeout | undefined
 
   constructor(clock: Clock, listener: Listener, connections: Connections, secure: boolean) {
     this.#clock = clock
@@ -20,7 +25,9 @@ export class Server implements AsyncDisposable {
     this.#connections = connections
     this.#secure = secure
     this.#alarm = new Alarm(() => this.#cut())
+    this.#look = new Alarm(() => this.#watch())
     this.#closing = undefined
+    this.#hold = undefined
   }
 
   /** Where it listens: address and port, or the path of a Unix socket with port 0. */
@@ -104,18 +111,19 @@ export class Server implements AsyncDisposable {
     }
     const closing = (this.#closing = Promise.withResolvers<void>())
     this.#clock.set(this.#alarm, deadline)
+    // The last connection may go between two looks, and alarms alone keep no process running.
+    if (this.#clock === systemClock()) this.#hold = setInterval(() => {}, closeDeadline)
     const stopped = this.#listener.stop()
     // A handler may have called, inside the run of an engine, where engines must not be told.
     this.#clock.soon(() => {
       this.#connections.shutdown()
-      const emptied = new Promise<void>((resolve) => {
-        if (this.#connections.list.length === 0) resolve()
-        else this.#connections.onEmpty = resolve
-      })
-      Promise.all([stopped, emptied]).then(() => {
-        this.#clock.clear(this.#alarm)
-        closing.resolve()
-      }, closing.reject)
+      stopped.then(
+        () => this.#watch(),
+        (error: unknown) => {
+          clearInterval(this.#hold)
+          closing.reject(error)
+        },
+      )
     })
     return closing.promise
   }
@@ -124,9 +132,21 @@ export class Server implements AsyncDisposable {
     return this.close()
   }
 
+  /** Looks now and then whether the last connection is gone: engines know nothing of handshakes and last bytes. */
+  #watch(): void {
+    if (this.#listener.connections > 0 || this.#connections.list.length > 0) {
+      this.#clock.set(this.#look, this.#clock.now() + lookEvery)
+      return
+    }
+    this.#clock.clear(this.#alarm)
+    clearInterval(this.#hold)
+    this.#closing?.resolve()
+  }
+
   /** The deadline of `close` has come. */
   #cut(): void {
     this.#connections.abort(new HeddleError('SHUTDOWN', 'the server is closing'))
-    this.#listener.destroyConnections()
+    // The engines' last words leave first.
+    this.#clock.soon(() => this.#clock.soon(() => this.#listener.destroyConnections()))
   }
 }

@@ -1,5 +1,5 @@
 import { Outbox } from '../bytes/index.ts'
-import type { HeddleError, StreamEngine } from '../http/index.ts'
+import { NetworkError, type HeddleError, type StreamEngine } from '../http/index.ts'
 import { Alarm } from '../io/index.ts'
 import type { World } from './world.ts'
 
@@ -170,16 +170,16 @@ export class EngineLoop {
   #transmit(): void {
     const { engine, sink } = this
     const out = this.#out
-    out.length = 0
     for (let rounds = 0; ; rounds++) {
-      if (sink.blocked && engine.closing !== 'reset') return
+      // A blocked engine is asked all the same, without room: it has to know what it cannot get rid of.
+      const { blocked } = sink
       out.length = 0
-      out.limit = this.#options.room === 'random' ? this.#world.random.integer(1, 65_536) : this.#options.room
+      out.limit = blocked ? 0 : this.#options.room === 'random' ? this.#world.random.integer(1, 65_536) : this.#options.room
       const waits = engine.transmit(out, this.#world.now())
       if (out.length > 0 && typeof this.#inputEnd === 'object') return
       if (out.length > 0 && this.#sent === 'open') sink.onBytes(Buffer.from(out.buffer.subarray(0, out.length)))
       else if (out.length > 0) this.faults.push('bytes sent after FIN')
-      if (!waits) return
+      if (!waits || blocked) return
       if (out.length === 0 || rounds > 100_000) {
         this.faults.push('transmit reports more to send and sends nothing')
         return
@@ -191,11 +191,11 @@ export class EngineLoop {
     const { engine } = this
     if (engine.closing === 'reset') {
       this.sink.onReset()
-      this.#leave()
+      this.#depart()
     } else if (engine.closing !== 'no' && !this.sink.blocked) {
       if (this.#sent === 'open') this.sink.onEnd()
       this.#sent = 'end'
-      if (engine.closing === 'close') this.#leave()
+      if (engine.closing === 'close') this.#depart()
     }
     if (Number.isNaN(engine.deadline)) this.faults.push('the deadline is not a number')
     this.#world.set(this.#alarm, this.gone ? Infinity : engine.deadline)
@@ -207,6 +207,13 @@ export class EngineLoop {
     this.#leave()
     this.engine.receiveError(error, this.#world.now())
     this.#world.clear(this.#alarm)
+  }
+
+  /** The engine is done with the transport. When that is gone the engine hears of it, as its last call. */
+  #depart(): void {
+    this.#leave()
+    const error = new NetworkError('NETWORK_ERROR', 'the connection was closed')
+    this.#world.after(0, () => this.engine.receiveError(error, this.#world.now()))
   }
 
   #leave(): void {

@@ -3,6 +3,20 @@
  * and tools to look at engines from both sides.
  */
 export { makeAuthority, makeCertificate, type Certificate, type CertificateOptions } from './certificate.ts'
+export { exchangeConformance, type ConformanceOptions } from './conformance.ts'
+export {
+  Side,
+  Stage,
+  streamProtocol,
+  WatchedExchange,
+  type CaseOptions,
+  type ConformanceCase,
+  type ConformanceLimits,
+  type ConformancePair,
+  type ConformanceProtocol,
+  type ConnectOptions,
+  type SendPlan,
+} from './conformance/stage.ts'
 export { EngineLoop, type EngineLoopOptions, type EngineSink } from './engine-loop.ts'
 export { type WorldEvent } from './events.ts'
 export { collectGarbage, memoryNow } from './leaks.ts'
@@ -33,4 +47,5 @@ export {
   type Wanted,
 } from './script.ts'
 export { runSeeds, worldTest, type WorldTestOptions } from './seeds.ts'
+export { NetworkListener } from './world-listener.ts'
 export { alarm, World, type RunOptions, type WorldOptions } from './world.ts'

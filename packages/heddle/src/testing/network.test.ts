@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { HeddleError } from '../http/index.ts'
-import type { dial as realDial, DialOptions, DialTarget } from '../io/index.ts'
+import type { dial as realDial, listen as realListen, DialOptions, DialTarget } from '../io/index.ts'
 import type { WorldConnection } from './network.ts'
 import { World } from './world.ts'
 
@@ -101,4 +101,59 @@ test('Unix sockets are dialled by path; a plain client on a TLS port is dropped'
   plain.connection?.socket.resume()
   world.run()
   assert.match(lost, /ECONNRESET/)
+})
+
+test('a server takes it as its listener: counts, the limit, stop and destroyConnections', async () => {
+  const world = new World()
+  const listen: typeof realListen = world.network.serve
+  const accepted: string[] = []
+  const listener = await listen({
+    clock: world,
+    hostname: 'origin.test',
+    maxConnections: 2,
+    onConnection: ({ info, socket }) => {
+      accepted.push(info.local.address)
+      socket.resume()
+    },
+  })
+  const { port } = listener.address
+  const other = await listen({ clock: world, hostname: 'origin.test', onConnection: () => {} })
+  assert.notEqual(other.address.port, port)
+  const outcomes = [1, 2, 3].map(() => dial(world, { host: 'origin.test', port }))
+  world.run()
+  for (const { connection } of outcomes) {
+    connection?.socket.on('error', () => {})
+    connection?.socket.resume()
+  }
+  world.run()
+  assert.deepEqual([accepted.length, listener.connections, listener.counters.accepted, listener.counters.refused], [2, 2, 2, 1])
+  assert.equal(outcomes[2]?.connection?.socket.destroyed, true)
+  await listener.stop()
+  const late = dial(world, { host: 'origin.test', port })
+  world.run()
+  assert.equal(late.error?.code, 'CONNECT_FAILED')
+  assert.equal(listener.connections, 2)
+  listener.destroyConnections()
+  world.run()
+  assert.equal(listener.connections, 0)
+})
+
+test('a throw in onConnection drops that connection and is reported', async () => {
+  const world = new World()
+  const reported: unknown[] = []
+  await world.network.serve({
+    clock: world,
+    path: '/run/x.sock',
+    onConnection: () => {
+      throw new Error('no')
+    },
+    onError: (error) => reported.push(error),
+  })
+  const outcome = dial(world, { path: '/run/x.sock' })
+  outcome.connection?.socket.resume()
+  world.run()
+  outcome.connection?.socket.resume()
+  world.run()
+  assert.equal(outcome.connection?.socket.readableEnded, true)
+  assert.match(String(reported[0]), /no/)
 })

@@ -1,7 +1,18 @@
 import { NetworkError, TimeoutError, type Address, type ConnectionInfo, type HeddleError, type TlsFacts } from '../http/index.ts'
-import { Alarm, StreamDriver, type Accepted, type Dialled, type DialOptions, type DialTarget, type SocketLike } from '../io/index.ts'
+import {
+  Alarm,
+  StreamDriver,
+  type Accepted,
+  type Dialled,
+  type DialOptions,
+  type DialTarget,
+  type Listener,
+  type ListenOptions,
+  type SocketLike,
+} from '../io/index.ts'
 import type { LinkSocket } from './link-socket.ts'
 import type { LinkOptions } from './link.ts'
+import { NetworkListener } from './world-listener.ts'
 import type { World } from './world.ts'
 
 /** How a host of a world's network is reached and what it offers. */
@@ -46,14 +57,25 @@ export class Network {
   /** Shaped as `dial` of `heddle/io`: give it to a client as its dialler. */
   readonly dial: (target: DialTarget, options: DialOptions, done: DialDone) => { cancel(): void }
 
+  /** Shaped as `listen` of `heddle/io`: give it to a server. `hostname` is the name to be dialled, default `localhost`. */
+  readonly serve: (options: ListenOptions) => Promise<Listener>
+
   constructor(world: World) {
     this.#world = world
+    this.serve = async (options) => new NetworkListener(this, options)
     this.dial = (target, options, done) => this.#dial(target, options, done)
   }
 
   /** Accepts connections to `host`:`port`. Each must be attached, or its socket be used or destroyed. */
   listen(host: string, port: number, onConnection: (connection: WorldConnection) => void, options: HostOptions = {}): WorldListener {
     return this.#add(keyOf(host, port), host, { ...options, accepted: 0, onConnection })
+  }
+
+  /** A port of `host` that nobody listens on. */
+  freePort(host: string): number {
+    let port = 1024
+    while (this.#hosts.has(keyOf(host, port))) port++
+    return port
   }
 
   /** Accepts connections to the Unix socket `path`. */
@@ -66,9 +88,9 @@ export class Network {
     return this.#add(keyOf(host, port), host, { accepted: 0, onConnection: 'black hole' })
   }
 
-  /** A plain connection to `host`:`port`; `done` as in `dial`. */
-  connect(host: string, port: number, done: DialDone): { cancel(): void } {
-    return this.#dial({ host, port }, { clock: this.#world }, done)
+  /** A plain connection to `host`:`port`; `done` as in `dial`. `link` overrides what the host says of its links. */
+  connect(host: string, port: number, done: DialDone, link?: LinkOptions): { cancel(): void } {
+    return this.#dial({ host, port }, { clock: this.#world }, done, link)
   }
 
   #add(key: string, name: string | undefined, host: Host): WorldListener {
@@ -85,12 +107,12 @@ export class Network {
     }
   }
 
-  #dial(target: DialTarget, options: DialOptions, done: DialDone): { cancel(): void } {
+  #dial(target: DialTarget, options: DialOptions, done: DialDone, link?: LinkOptions): { cancel(): void } {
     if (options.proxy !== undefined) throw new Error("the world's network dials no proxies; listen as the proxy and dial it yourself")
     const world = this.#world
     const key = 'path' in target ? target.path : keyOf(target.host, target.port)
     const host = this.#hosts.get(key)
-    const delay = host?.link?.delay ?? 1
+    const delay = link?.delay ?? host?.link?.delay ?? 1
     const finish = (error: HeddleError | undefined, connection: WorldConnection | undefined): void => {
       world.clear(timeout)
       arrival.cancel()
@@ -107,7 +129,7 @@ export class Network {
       if (now?.onConnection === 'black hole') return
       const failure = now === undefined ? this.#missing(target, key) : this.#mismatch(now, options, key)
       if (failure !== undefined) return finish(failure, undefined)
-      finish(undefined, this.#join(now as Host, target, options))
+      finish(undefined, this.#join(now as Host, target, options, link))
     })
     return {
       cancel: () => {
@@ -133,10 +155,10 @@ export class Network {
     return new NetworkError('TLS_FAILED', `${key} speaks none of ${offered.join(', ')}`, { unprocessed: true })
   }
 
-  #join(host: Host, target: DialTarget, options: DialOptions): WorldConnection {
+  #join(host: Host, target: DialTarget, options: DialOptions, link: LinkOptions | undefined): WorldConnection {
     const world = this.#world
     const tls = options.tls
-    const [here, there] = world.link(tls === undefined ? host.link : { writes: 'late', ...host.link })
+    const [here, there] = world.link(tls === undefined ? { ...host.link, ...link } : { writes: 'late', ...host.link, ...link })
     const offered = tls?.alpn ?? ['http/1.1']
     const facts: TlsFacts | undefined =
       tls === undefined

@@ -100,6 +100,14 @@ test('breaches of the contract are written down', () => {
   )
   assert.deepEqual(
     faultsOf((r) => {
+      r.onHead(head, false)
+      r.discarded = true
+      r.onClose(undefined)
+    }),
+    [],
+  )
+  assert.deepEqual(
+    faultsOf((r) => {
       r.onHead(responseHead(101), false)
       r.onHead(responseHead(100), true)
     }),

@@ -39,6 +39,8 @@ export class Recording implements ExchangeHandler {
   closed: boolean
   error: HeddleError | undefined
   autoConsume: boolean
+  /** Set it when the rest was discarded: the exchange may then end well without the message's end. */
+  discarded: boolean
   on: Partial<ExchangeHandler>
   readonly #chunks: Buffer[]
 
@@ -54,6 +56,7 @@ export class Recording implements ExchangeHandler {
     this.ended = false
     this.closed = false
     this.error = undefined
+    this.discarded = false
     this.autoConsume = options.autoConsume ?? true
     this.on = options.on ?? {}
     this.#chunks = []
@@ -143,7 +146,10 @@ export class Recording implements ExchangeHandler {
   }
 
   onClose(error: HeddleError | undefined): void {
-    this.#expect(error !== undefined || (this.head !== undefined && this.ended), 'a clean close before the message was received')
+    this.#expect(
+      error !== undefined || this.discarded || (this.head !== undefined && this.ended),
+      'a clean close before the message was received',
+    )
     this.closed = true
     this.error = error
     this.calls.push({ call: 'close', error })

@@ -52,6 +52,8 @@ class EchoEngine implements ConnectionEngine {
   }
 
   receiveError(error: HeddleError): void {
+    if (this.#closed) return
+    this.#closed = true
     this.handler.onClose(error)
   }
 

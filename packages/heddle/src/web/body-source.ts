@@ -17,6 +17,8 @@ export interface BodySource {
   take(): Uint8Array | undefined
   /** The rest is not wanted. Frees what stands behind it; does nothing after the end. */
   cancel(reason: unknown): void
+  /** True: codings were undone, so content-encoding and content-length of the message do not tell of this content. */
+  readonly decoded?: boolean
   /** Trailer fields; empty before the end. */
   readonly trailers: Fields
 }

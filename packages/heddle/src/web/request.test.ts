@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { requestHead } from '../http/index.ts'
-import { abortRequest, givenSignal, Request, requestFields, requestFrom } from './index.ts'
+import { abortRequest, givenSignal, IncomingBody, Request, requestFields, requestFrom } from './index.ts'
 
 const both = [Request, globalThis.Request] as const
 const members = [
@@ -130,7 +130,10 @@ test('signals follow the one that was given', () => {
 })
 
 function received(method = 'GET', path = '/a?b', fields = ['a', '1']): Request {
-  return requestFrom(requestHead(method, 'http', 'H', path, fields), 'http://h', method === 'POST' ? 'text' : null)
+  const body = method === 'POST' ? new IncomingBody({ onBodyWanted() {}, onBodyConsumed() {}, onBodyCancelled() {} }, -1) : undefined
+  body?.push(Buffer.from('text'), 0, 4)
+  body?.end(['x-t', '1'])
+  return requestFrom(requestHead(method, 'http', 'H', path, fields), 'http://h', body)
 }
 
 test('a received request says what its head said', () => {
@@ -164,6 +167,12 @@ test('its signal aborts whether it was asked for before or after', () => {
   abortRequest(copied, 'gone')
   assert.equal(copy.signal.reason, 'gone')
   assert.equal(clone.signal.reason, 'gone')
+})
+
+test('trailers are those received, or none', async () => {
+  assert.equal((await received('POST').trailers).get('x-t'), '1')
+  assert.equal((await received('POST').clone().trailers).get('x-t'), '1')
+  assert.deepEqual([...(await new Request('http://h').trailers)], [])
 })
 
 test('toNative shares body and signal', async () => {

@@ -2,6 +2,7 @@ import { noFields, type Fields, type Head } from '../http/index.ts'
 import { Body, cloneSource, peekSource, setSource, takeSource } from './body.ts'
 import { sourceOf, typeOf, type Source } from './body-init.ts'
 import { fieldsFrom, fieldsOf, Headers, headersFrom } from './headers.ts'
+import type { IncomingBody } from './incoming-body.ts'
 import {
   defaultOptions,
   methodFrom,
@@ -24,7 +25,7 @@ const none: RequestInit = Object.freeze({})
 const received = Symbol('received')
 
 /** A received request; `origin` is what {@link originFrom} made of scheme and authority. */
-export let requestFrom: (head: Head, origin: string, source: Source) => Request
+export let requestFrom: (head: Head, origin: string, incoming: IncomingBody | undefined) => Request
 /** The field lines of `request`, without making Headers; a received request's lack the host. Not to be changed. */
 export let requestFields: (request: Request) => Fields
 /** The signal the program gave, itself; undefined if none. */
@@ -55,16 +56,18 @@ export class Request extends Body {
   #controller: AbortController | undefined
   #aborted: boolean
   #reason: unknown
+  #incoming: IncomingBody | undefined
 
   static {
-    requestFrom = (head, origin, source) => {
+    requestFrom = (head, origin, incoming) => {
       const request = new Request(received as never)
       request.#method = head.method
       request.#origin = origin
       request.#path = head.path
       request.#host = head.authority
       request.#fields = head.fields
-      setSource(request, source)
+      request.#incoming = incoming
+      setSource(request, incoming ?? null)
       return request
     }
     requestFields = (request) => (request.#headers === undefined ? request.#fields : fieldsOf(request.#headers))
@@ -96,6 +99,7 @@ export class Request extends Body {
     this.#controller = undefined
     this.#aborted = false
     this.#reason = undefined
+    this.#incoming = undefined
     if ((input as unknown) === received) return
     this.#make(input, init ?? none)
   }
@@ -176,6 +180,19 @@ export class Request extends Body {
     return this.#options.referrerPolicy
   }
 
+  /**
+   * Not in the Fetch standard: the trailer fields of a received request, often none. Fulfilled once its
+   * content has arrived, for which it must be read unless it is small; rejects with what cut the content.
+   */
+  get trailers(): Promise<Headers> {
+    const incoming = this.#incoming
+    if (incoming === undefined) return Promise.resolve(new Headers())
+    const trailers = incoming.arrived().then((fields) => headersFrom(fields, true))
+    // To be asked and not awaited is no reason to end the process.
+    trailers.catch(() => {})
+    return trailers
+  }
+
   get isReloadNavigation(): boolean {
     return false
   }
@@ -193,6 +210,7 @@ export class Request extends Body {
     clone.#fields = fieldsOf(this.headers)
     clone.#options = this.#options
     clone.#given = this.signal
+    clone.#incoming = this.#incoming
     return clone
   }
 

@@ -1,4 +1,4 @@
-import { isBodiless, noFields, type Fields } from '../http/index.ts'
+import { isBodiless, noFields, withoutField, type Fields } from '../http/index.ts'
 import { Body, cancelBody, cloneSource, peekSource, setSource } from './body.ts'
 import { sourceOf, typeOf, type BodyInit, type Source } from './body-init.ts'
 import { fieldsOf, fieldsFrom, Headers, headersFrom } from './headers.ts'
@@ -39,7 +39,10 @@ export let responseFrom: (
   redirected: boolean,
   incoming?: IncomingBody,
 ) => Response
-/** The field lines of `response`, without making Headers. Not to be changed. */
+/**
+ * The field lines to send `response` with, without making Headers. Not to be changed. Of a received
+ * response whose codings were undone they lack what tells of the content as it came.
+ */
 export let responseFields: (response: Response) => Fields
 /** What its maker gave as `trailers`. */
 export let responseTrailers: (response: Response) => TrailersInit | undefined
@@ -76,7 +79,12 @@ export class Response extends Body implements Disposable, AsyncDisposable {
       setSource(response, source)
       return response
     }
-    responseFields = (response) => (response.#headers === undefined ? response.#fields : fieldsOf(response.#headers))
+    responseFields = (response) => {
+      const fields = response.#lines()
+      const source = response.#incoming === undefined ? null : peekSource(response)
+      if (source === null || typeof source !== 'object' || !('decoded' in source)) return fields
+      return withoutField(withoutField(fields, 'content-encoding'), 'content-length')
+    }
     responseTrailers = (response) => response.#trailers
   }
 
@@ -195,7 +203,7 @@ export class Response extends Body implements Disposable, AsyncDisposable {
     setSource(clone, cloneSource(this))
     clone.#status = this.#status
     clone.#statusText = this.#statusText
-    clone.#fields = responseFields(this)
+    clone.#fields = this.#lines()
     clone.#type = this.#type
     clone.#url = this.#url
     clone.#redirected = this.#redirected
@@ -225,6 +233,10 @@ export class Response extends Body implements Disposable, AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     cancelBody(this, undefined)
+  }
+
+  #lines(): Fields {
+    return this.#headers === undefined ? this.#fields : fieldsOf(this.#headers)
   }
 
   get [Symbol.toStringTag](): string {

@@ -36,12 +36,24 @@ function startsDots(path: string, at: number): boolean {
 
 const origins = new Map<string, string>()
 const originsMost = 256
+let lastScheme = ''
+let lastAuthority = ' '
+let lastOrigin = ''
 
 /** `scheme://authority` as the URL standard serializes it, or undefined if `authority` is none it takes. */
 export function originFrom(scheme: string, authority: string): string | undefined {
+  // Most requests name the host the last one named.
+  if (authority === lastAuthority && scheme === lastScheme) return lastOrigin
   const text = `${scheme}://${authority}`
-  const found = origins.get(text)
-  if (found !== undefined) return found
+  const found = origins.get(text) ?? parsedOrigin(authority, text)
+  if (found === undefined) return undefined
+  lastScheme = scheme
+  lastAuthority = authority
+  lastOrigin = found
+  return found
+}
+
+function parsedOrigin(authority: string, text: string): string | undefined {
   if (!isAuthority(authority)) return undefined
   const url = URL.parse(text)
   if (url === null) return undefined

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { CancelReason, responseHead, type ExchangeHandler } from '../../http/index.ts'
+import { CancelReason, HeddleError, responseHead, UsageError, type ExchangeHandler } from '../../http/index.ts'
 import {
   assertReceived,
   assertWell,
@@ -112,7 +112,6 @@ const throwing: ConformanceCase[] = (['client', 'server'] as const).flatMap((rol
       const side = role === 'client' ? client : stage.served
       assert.ok(side.closed)
       if (callback !== 'onClose') assert.equal(side.error?.code, 'HANDLER_FAILED')
-      assert.ok(client.closed && stage.served.closed)
     }),
   ),
 )
@@ -184,6 +183,20 @@ const early: ConformanceCase[] = [
   }),
 ]
 
+const unwanted: ConformanceCase = conformanceCase('discard before the head of a large response: it is not read to its end', (stage) => {
+  stage.serve = (side) =>
+    whenReceived(side, () => {
+      side.exchange.sendHead(responseHead(200, ['content-length', '20000000']), false)
+      side.send({ content: Buffer.alloc(20_000_000), piece: 16_384 })
+    })
+  const client = stage.request(get(), true)
+  client.exchange.discard()
+  stage.run()
+  assert.equal(client.head?.status, 200)
+  assert.ok(client.closed && stage.served.closed)
+  assert.ok(stage.served.givenLength < 5_000_000, `${stage.served.givenLength} bytes were sent for nobody`)
+})
+
 const shutdowns: ConformanceCase[] = (['client', 'server'] as const).map((role) =>
   conformanceCase(`shutdown by the ${role} lets the open exchange finish, then the connection closes`, (stage) => {
     const content = stage.world.random.bytes(100_000)
@@ -216,5 +229,55 @@ const shutdowns: ConformanceCase[] = (['client', 'server'] as const).map((role) 
   }),
 )
 
+const misuse: ConformanceCase[] = [
+  conformanceCase('an owner that throws in onExchange loses that exchange, and nothing else is called', (stage) => {
+    stage.serve = () => {
+      throw new Error('the owner fails')
+    }
+    const client = stage.request(post(), false)
+    client.send({ content: Buffer.alloc(1000) })
+    stage.run()
+    stage.world.advance(120_000)
+    assert.ok(client.closed)
+    assert.ok(client.error !== undefined || (client.head?.status ?? 0) >= 500, 'the client is told')
+    const server = stage.sides.find(({ role }) => role === 'server')
+    // Its handler was never handed over, so nobody can be told.
+    assert.deepEqual(server?.calls, [])
+    if (server !== undefined) server.closed = true
+  }),
+  conformanceCase('a handler may not shut down or abort its connection from inside, and is told so', (stage) => {
+    const wrong: unknown[] = []
+    stage.serve = (side) =>
+      whenReceived(side, () => {
+        for (const call of [() => stage.pair.server.shutdown(), () => stage.pair.server.abort(new HeddleError('SHUTDOWN', 'x'))]) {
+          try {
+            call()
+          } catch (error) {
+            wrong.push(error)
+          }
+        }
+        side.exchange.sendHead(responseHead(200), true)
+      })
+    const client = stage.request(get(), true)
+    stage.run()
+    assert.equal(wrong.length, 2)
+    assert.ok(wrong.every((error) => error instanceof UsageError))
+    assertWell(client, stage.served)
+  }),
+  ...(['client', 'server'] as const).map((role) =>
+    conformanceCase(`abort by the ${role} ends every exchange with its error, at once`, (stage) => {
+      const client = begin(stage)
+      const error = new HeddleError('SHUTDOWN', 'enough')
+      const open = stage.sides.filter((side) => side.role === role && !side.closed)
+      stage.pair[role].abort(error)
+      stage.run()
+      for (const side of open) assert.equal(side.error, error)
+      assert.equal(stage.pair[role].openExchanges, 0)
+      stage.world.advance(120_000)
+      assertHonest(stage, client)
+    }),
+  ),
+]
+
 /** How exchanges end other than well. */
-export const endingCases: readonly ConformanceCase[] = [...cancels, ...losses, ...throwing, ...early, ...shutdowns]
+export const endingCases: readonly ConformanceCase[] = [...cancels, ...losses, ...throwing, ...early, unwanted, ...shutdowns, ...misuse]

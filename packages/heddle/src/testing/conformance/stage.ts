@@ -117,7 +117,6 @@ export class Side extends Recording {
   /** The exchange, watched. Set as soon as the side exists. */
   declare exchange: WatchedExchange
   cancelled: boolean
-  discarded: boolean
   /** Content given to `sendData` and `sendOwned`. */
   readonly given: Uint8Array[]
   givenLength: number
@@ -132,7 +131,6 @@ export class Side extends Recording {
     this.stage = stage
     this.role = role
     this.cancelled = false
-    this.discarded = false
     this.given = []
     this.givenLength = 0
     this.blocked = false

@@ -79,8 +79,25 @@ function casesOf(name: string, request: Head): ConformanceCase[] {
       stage.run()
       assertWell(client, stage.served)
     }),
+    conformanceCase(`${name}: what is sent before the answer waits for it, the end too`, (stage) => {
+      stage.serve = () => {}
+      const content = stage.world.random.bytes(stage.world.random.length(200_000))
+      const client = stage.request(request, false)
+      client.send({ content })
+      stage.run()
+      const server = stage.served
+      assert.equal(server.received, 0)
+      server.exchange.sendHead(responseHead(200), false)
+      server.send({ content: Buffer.from('bye') })
+      stage.run()
+      assertReceived(server, content)
+      assertReceived(client, Buffer.from('bye'))
+      assertWell(client, server)
+    }),
     conformanceCase(`${name}: refused, with content that says why`, (stage) => {
       stage.serve = (side) => {
+        // The tunnel's bytes will never come, and so neither will their end.
+        side.discarded = true
         side.on = {
           onHead() {
             side.exchange.sendHead(responseHead(403, ['content-length', '2']), false)
@@ -126,6 +143,22 @@ function casesOf(name: string, request: Head): ConformanceCase[] {
         stage.world.advance(120_000)
         assert.equal(one.error?.code, 'CANCELLED')
         assert.ok(other.closed && other.error !== undefined, 'the other side is told')
+      }),
+    ),
+    ...(['client', 'server'] as const).map((who) =>
+      conformanceCase(`${name}: discarded by the ${who}: nothing more is handed over, and sending goes on`, (stage) => {
+        const { client, server } = open(stage, request)
+        const [one, other] = who === 'client' ? [client, server] : [server, client]
+        other.exchange.sendData(Buffer.from('seen'), 0, 4, false)
+        stage.run()
+        one.exchange.discard()
+        other.send({ content: Buffer.alloc(50_000) })
+        one.send({ content: Buffer.alloc(50_000) })
+        stage.run()
+        stage.world.advance(120_000)
+        assert.equal(one.received, 4)
+        // A version that can only drop the connection may cut the other direction short.
+        assert.ok(other.closed && (other.received === 50_000 || other.error !== undefined))
       }),
     ),
     conformanceCase(`${name}: the connection is lost under it`, (stage) => {

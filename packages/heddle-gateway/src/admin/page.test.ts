@@ -1,0 +1,123 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { createContext, runInContext } from 'node:vm'
+import { summarize, Traffic, type Snapshot } from '../metrics/index.ts'
+import { adminPage } from './page.ts'
+
+/** As much of an element as the page's script touches. */
+class FakeElement {
+  className = ''
+  title = ''
+  readonly attributes: Record<string, string> = {}
+  children: FakeElement[] = []
+  #text = ''
+
+  get textContent(): string {
+    return this.#text + this.children.map((child) => child.textContent).join('|')
+  }
+
+  set textContent(text: string) {
+    this.children = []
+    this.#text = text
+  }
+
+  append(...children: FakeElement[]): void {
+    this.children.push(...children)
+  }
+
+  replaceChildren(...children: FakeElement[]): void {
+    this.#text = ''
+    this.children = children
+  }
+
+  setAttribute(name: string, value: string): void {
+    this.attributes[name] = value
+  }
+}
+
+function snapshotOf(requests: number): Snapshot {
+  const traffic = new Traffic([{ name: 'web', scheme: 'http' }])
+  for (let i = 0; i < requests; i++) {
+    traffic.onRequestStart('web')
+    traffic.onRequestEnd({
+      startedAt: 0,
+      listener: 'web',
+      route: 'api',
+      cluster: 'app',
+      endpoint: 'h:1',
+      remoteAddress: '',
+      protocol: 'h1',
+      upstreamProtocol: 'h1',
+      method: 'GET',
+      authority: '',
+      path: '/',
+      status: i === 0 ? 502 : 200,
+      reason: i === 0 ? 'connect_failed' : '',
+      attempts: 1,
+      requestSize: 0,
+      responseSize: 2_048,
+      duration: 12.5,
+      timeToHead: 1,
+      tunnel: false,
+    })
+  }
+  const endpoint = { name: 'h:1', active: 0, requests, failures: 1, ejections: 1, ejected: true, connections: 3 }
+  return {
+    processes: [{ pid: 42, startedAt: 0, cpu: 1, memory: 5 * 2 ** 20 }],
+    traffic: traffic.snapshot(),
+    listeners: [
+      { name: 'web', url: 'http://h:80', connections: 1, accepted: 2, refused: 0, handshakesFailed: 0, exchanges: 0, deadlines: 0 },
+    ],
+    clusters: [{ name: 'app', active: 0, waiting: 0, connections: 3, endpoints: [endpoint] }],
+    accessLog: { lines: 0, dropped: 0, failures: 0 },
+  }
+}
+
+test('the page draws what /metrics.json and /readyz say', async () => {
+  const elements = new Map<string, FakeElement>()
+  for (const [, id] of adminPage.matchAll(/id="(\w+)"/g)) elements.set(id as string, new FakeElement())
+  const again: (() => unknown)[] = []
+  let requests = 10
+  let at = 60_000
+  const answers: Record<string, () => unknown> = {
+    '/metrics.json': () => JSON.parse(JSON.stringify(summarize(snapshotOf(requests), at))) as unknown,
+    '/readyz': () => ({ status: 'ready', unusableClusters: [] }),
+  }
+  const context = createContext({
+    document: { getElementById: (id: string) => elements.get(id), createElement: () => new FakeElement() },
+    fetch: async (path: string) => ({ json: async () => answers[path]?.() }),
+    setTimeout: (task: () => unknown) => again.push(task),
+  })
+  const drawn = async (): Promise<void> => {
+    const before = again.length
+    while (again.length === before) await new Promise((resolve) => setImmediate(resolve))
+  }
+  const text = (id: string): string => elements.get(id)?.textContent ?? ''
+
+  const script = /<script>(.*)<\/script>/s.exec(adminPage)?.[1] as string
+  runInContext(script, context)
+  await drawn()
+  assert.equal(text('state'), 'ready')
+  assert.equal(text('about'), '1 process, up 1 min')
+  assert.equal(text('total'), '10')
+  assert.equal(text('p50'), '12.50 ms')
+  assert.equal(text('failed'), '1')
+  assert.equal(elements.get('failed')?.title, 'connect_failed 1')
+  assert.match(text('listeners'), /web {2}http:\/\/h:80\|1\|2\|0\|10\|2xx 9 {2}5xx 1\|0 B\|20\.0 KiB/)
+  assert.match(text('routes'), /api\|10\|2xx 9 {2}5xx 1\|connect_failed 1\|12\.50 ms/)
+  assert.match(text('clusters'), /app\|.*\| {3}h:1\|out\|0\|\|3\|10\|1\|1\|12\.50 ms/)
+  assert.match(text('processes'), /42\|1\.00 s\|5\.0 MiB/)
+
+  requests = 30
+  at += 2_000
+  await again[0]?.()
+  assert.equal(text('rate'), '10')
+  assert.equal(text('peak'), 'requests/s, last two minutes, peak 10')
+  assert.match(elements.get('line')?.attributes['d'] ?? '', /^M0\.0 6\.0$/)
+
+  answers['/readyz'] = () => {
+    throw new Error('gone')
+  }
+  await again[0]?.()
+  assert.equal(text('state'), 'not reachable')
+})

@@ -1,0 +1,28 @@
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { test } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { loadConfig, parseConfig } from './index.ts'
+
+const root = fileURLToPath(new URL('../../../../', import.meta.url))
+
+test('the example is valid, and what is commented out shows the defaults', () => {
+  const path = `${root}examples/gateway.yaml`
+  const config = loadConfig(path)
+  assert.deepEqual(
+    config.routes.map(({ name }) => name),
+    ['api', 'events', 'everything-else'],
+  )
+  // Keys that are commented out with their default, and need no file.
+  const shown = readFileSync(path, 'utf8').replace(/^( *)# ((?:host|via|forwarded|upgrades|\w+Timeout|\w+Interval|max\w+): .*)$/gm, '$1$2')
+  assert.notEqual(shown, readFileSync(path, 'utf8'))
+  assert.deepEqual(parseConfig(shown, { folder: `${root}examples` }), config)
+})
+
+for (const name of ['README.md', 'docs/gateway.md']) {
+  test(`configurations in ${name} are valid`, () => {
+    const blocks = [...readFileSync(`${root}${name}`, 'utf8').matchAll(/```yaml\n(.*?)```/gs)].map(([, text]) => text as string)
+    assert.ok(blocks.length > 0)
+    for (const text of blocks) parseConfig(text, { file: name })
+  })
+}

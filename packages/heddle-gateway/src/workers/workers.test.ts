@@ -1,0 +1,121 @@
+import assert from 'node:assert/strict'
+import { setTimeout as delay } from 'node:timers/promises'
+import { describe, test } from 'node:test'
+import { Client } from 'heddle/client'
+import { Response, serve, type Server } from 'heddle/server'
+import { parseConfig, startGateway, type Gateway } from '../index.ts'
+import { parsePrometheus } from '../../test/parse-prometheus.ts'
+
+function start(origin: Server, errors: string[] = []): Promise<Gateway> {
+  const config = parseConfig(`
+workers: 2
+admin: { port: 0 }
+listeners: [{ name: web, host: 127.0.0.1, port: 0 }]
+routes: [{ name: all, cluster: app }]
+clusters: [{ name: app, endpoints: [127.0.0.1:${origin.port}] }]
+`)
+  return startGateway(config, { onError: (message) => errors.push(message) })
+}
+
+/** One request on a connection of its own, so that each may meet another worker. */
+async function once(url: string): Promise<string> {
+  const client = new Client({ maxConnectionsPerOrigin: 1 })
+  try {
+    return await (await client.fetch(url)).text()
+  } finally {
+    await client.close()
+  }
+}
+
+// One test after the other: node:cluster is one per process.
+describe('two workers', () => {
+  test('share the requests, and their metrics are one', async () => {
+    await using origin = await serve({ hostname: '127.0.0.1', fetch: () => new Response('x') })
+    await using gateway = await start(origin)
+    const url = gateway.addresses[0]?.url as string
+    assert.equal(gateway.pids.length, 2)
+    assert.equal(gateway.pids.includes(process.pid), false)
+    for (let i = 0; i < 6; i++) assert.equal(await once(url), 'x')
+    const snapshot = await gateway.snapshot()
+    // One entry per worker that served.
+    const served = snapshot.traffic.served.map(({ durations }) => durations.counts.reduce((sum, count) => sum + count, 0))
+    assert.deepEqual(served, [3, 3])
+    const stats = await gateway.stats()
+    assert.equal(stats.requests.duration.count, 6)
+    assert.deepEqual(stats.requests.statuses, { '2xx': 6 })
+    assert.equal(stats.listeners.length, 1)
+    assert.equal(stats.listeners[0]?.accepted, 6)
+    assert.deepEqual(stats.processes.map(({ pid }) => pid).sort(), [...gateway.pids].sort())
+    const families = parsePrometheus(await once(`${gateway.adminUrl}/metrics`))
+    const count = families.get('http_server_request_duration_seconds')?.samples.find(({ name }) => name.endsWith('_count'))
+    assert.equal(count?.value, 6)
+    assert.deepEqual(JSON.parse(await once(`${gateway.adminUrl}/readyz`)), { status: 'ready', unusableClusters: [] })
+  })
+
+  test('drain together: what runs finishes, on both', async () => {
+    let arrived = 0
+    const bothArrived = Promise.withResolvers<void>()
+    const release = Promise.withResolvers<void>()
+    await using origin = await serve({
+      hostname: '127.0.0.1',
+      fetch: async () => {
+        if (++arrived === 2) bothArrived.resolve()
+        await release.promise
+        return new Response('late')
+      },
+    })
+    const gateway = await start(origin)
+    const { pids } = gateway
+    const url = gateway.addresses[0]?.url as string
+    const running = [once(url), once(url)]
+    await bothArrived.promise
+    const closed = gateway.close()
+    assert.equal((JSON.parse(await once(`${gateway.adminUrl}/readyz`)) as { status: string }).status, 'draining')
+    // The last worker to close its side of the socket closes the port.
+    while (
+      await once(url).then(
+        () => true,
+        () => false,
+      )
+    ) {
+      await delay(10)
+    }
+    release.resolve()
+    assert.deepEqual(await Promise.all(running), ['late', 'late'])
+    await closed
+    for (const pid of pids) assert.throws(() => process.kill(pid, 0), { code: 'ESRCH' })
+  })
+
+  test('one that dies is replaced; meanwhile the other serves, and what it counted stays', async () => {
+    await using origin = await serve({ hostname: '127.0.0.1', fetch: () => new Response('x') })
+    const errors: string[] = []
+    await using gateway = await start(origin, errors)
+    const url = gateway.addresses[0]?.url as string
+    for (let i = 0; i < 4; i++) await once(url)
+    assert.equal((await gateway.stats()).requests.duration.count, 4)
+    const [victim] = gateway.pids as [number]
+    process.kill(victim, 'SIGKILL')
+    while (errors.length === 0) await delay(1)
+    for (let i = 0; i < 4; i++) assert.equal(await once(url), 'x')
+    while (gateway.pids.length < 2 || gateway.pids.includes(victim)) await delay(20)
+    assert.equal(errors.length, 1)
+    assert.match(errors[0] as string, new RegExp(`^worker ${victim} ended \\(SIGKILL\\); another one starts in \\d+ ms$`))
+    const stats = await gateway.stats()
+    assert.equal(stats.requests.duration.count, 8)
+    assert.equal(stats.processes.length, 2)
+  })
+
+  test('say which port is taken', async () => {
+    await using taken = await serve({ hostname: '127.0.0.1', fetch: () => new Response('x') })
+    const config = parseConfig(`
+workers: 2
+listeners: [{ name: web, host: 127.0.0.1, port: ${taken.port} }]
+routes: [{ name: all, cluster: app }]
+clusters: [{ name: app, endpoints: [127.0.0.1:1] }]
+`)
+    await assert.rejects(startGateway(config), {
+      name: 'ListenError',
+      message: `listener web cannot listen on 127.0.0.1:${taken.port}: another program listens there`,
+    })
+  })
+})

@@ -1,0 +1,119 @@
+import { List } from '../bytes/index.ts'
+import { UsageError } from '../http/index.ts'
+import { Alarm } from '../io/index.ts'
+import { PooledOrigin } from './origin.ts'
+import type { Pool } from './pool.ts'
+import { Counters, poolCounts, type ClientStats } from './stats.ts'
+
+const defaultPorts: Readonly<Record<string, number>> = { http: 80, https: 443 }
+
+/** The origins of a client by name. Those in nobody's use are forgotten after a while, so names do not add up. */
+export class Directory {
+  readonly #pool: Pool
+  readonly #origins: Map<string, PooledOrigin>
+  /** Origins without connections and requests, the one unused longest first. */
+  readonly #unused: List<PooledOrigin>
+  readonly #sweep: Alarm
+  /** What forgotten origins counted. */
+  readonly #forgotten: Counters
+
+  constructor(pool: Pool) {
+    this.#pool = pool
+    this.#origins = new Map()
+    this.#unused = new List()
+    this.#sweep = new Alarm(() => this.#forget())
+    this.#forgotten = new Counters()
+  }
+
+  /** Origins in use. */
+  get used(): number {
+    return this.#origins.size - this.#unused.length
+  }
+
+  origins(): Iterable<PooledOrigin> {
+    return this.#origins.values()
+  }
+
+  /** The origin of `url`, made if it is not known. Throws UsageError for what has none. */
+  find(url: string | URL): PooledOrigin {
+    if (typeof url === 'string') {
+      const known = this.#origins.get(url)
+      if (known !== undefined) return known
+      if (!URL.canParse(url)) throw new UsageError(`not a URL: ${url}`)
+    }
+    const { protocol, host, hostname, port } = typeof url === 'string' ? new URL(url) : url
+    const scheme = protocol.slice(0, -1)
+    const defaultPort = defaultPorts[scheme]
+    if (defaultPort === undefined) throw new UsageError(`only http and https URLs have an origin to send to, not ${protocol}`)
+    const known = this.#origins.get(`${scheme}://${host}`)
+    if (known !== undefined) return known
+    const bare = hostname.startsWith('[') ? hostname.slice(1, -1) : hostname
+    return this.#remember(new PooledOrigin(this.#pool, scheme, host, bare, port === '' ? defaultPort : Number(port)))
+  }
+
+  /** What stands for `origin`, which was forgotten: itself again, or the one that took its place. */
+  recall(origin: PooledOrigin): PooledOrigin {
+    return this.#origins.get(origin.key) ?? this.#remember(origin)
+  }
+
+  /** `origin` has neither connections nor requests. */
+  becameUnused(origin: PooledOrigin): void {
+    origin.unusedSince = this.#pool.clock.now()
+    origin.moveTo(this.#unused)
+    if (this.#unused.length === 1) this.#pool.arm(this.#sweep, origin.unusedSince + this.#pool.settings.originLifetime)
+  }
+
+  becameUsed(origin: PooledOrigin): void {
+    if (origin.list !== this.#unused) return
+    origin.moveTo(undefined)
+    if (this.#unused.length === 0) this.stopSweeping()
+  }
+
+  /** The client is closed: nothing needs to be forgotten any more. */
+  stopSweeping(): void {
+    this.#pool.disarm(this.#sweep)
+  }
+
+  stats(): ClientStats {
+    const total = new Counters()
+    total.add(this.#forgotten)
+    const census = { connections: 0, idle: 0, active: 0, dialling: 0, waiting: 0 }
+    const origins = []
+    for (const origin of this.#origins.values()) {
+      total.add(origin.counters)
+      const own = origin.census()
+      census.connections += own.connections
+      census.idle += own.idle
+      census.active += own.active
+      census.dialling += own.dialling
+      census.waiting += own.waiting
+      origins.push(origin.stats())
+    }
+    return { ...poolCounts(census, total), timers: this.#pool.timers, origins }
+  }
+
+  #remember(origin: PooledOrigin): PooledOrigin {
+    origin.known = true
+    this.#origins.set(origin.key, origin)
+    this.becameUnused(origin)
+    return origin
+  }
+
+  #forget(): void {
+    const pool = this.#pool
+    pool.timers--
+    const now = pool.clock.now()
+    for (let origin = this.#unused.first; origin !== undefined; origin = this.#unused.first) {
+      const end = origin.unusedSince + pool.settings.originLifetime
+      if (end > now) {
+        pool.arm(this.#sweep, end)
+        return
+      }
+      origin.moveTo(undefined)
+      origin.known = false
+      this.#origins.delete(origin.key)
+      this.#forgotten.add(origin.counters)
+      origin.counters.reset()
+    }
+  }
+}

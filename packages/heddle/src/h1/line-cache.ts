@@ -1,0 +1,83 @@
+/** Longer lines are not kept. */
+export const longestCachedLine = 256
+
+/**
+ * A bounded, direct-mapped cache from the raw bytes of a line to what the line came to, so a line
+ * seen before costs one comparison: no string is made, nothing is validated again. There are no
+ * chains, so an attacker who finds lines of one slot gains nothing but misses.
+ */
+export class LineCache<T extends object> {
+  private readonly mask: number
+  private readonly bytes: Uint8Array
+  private readonly lengths: Uint16Array
+  private readonly entries: (T | undefined)[]
+  /** By slot: the slot of the line that came behind this one the last time. */
+  private readonly followers: Uint16Array
+
+  /** `slots`: a power of two, at most 65536. */
+  constructor(slots: number) {
+    this.mask = slots - 1
+    this.bytes = new Uint8Array(slots * longestCachedLine)
+    this.lengths = new Uint16Array(slots)
+    this.entries = Array.from({ length: slots }, () => undefined)
+    this.followers = new Uint16Array(slots)
+  }
+
+  /** Where a line with this hash stands, if it stands in the cache. */
+  slotOf(hash: number): number {
+    return (hash ^ (hash >>> 15)) & this.mask
+  }
+
+  /** What `buffer[start, limit)` came to, or undefined. `slot`: by the hash of the same bytes. */
+  find(buffer: Uint8Array, start: number, limit: number, slot: number): T | undefined {
+    if (this.lengths[slot] !== limit - start) return undefined
+    const { bytes } = this
+    let at = slot * longestCachedLine
+    for (let i = start; i < limit; i++) if (bytes[at++] !== buffer[i]) return undefined
+    return this.entries[slot]
+  }
+
+  /** Remembers what `buffer[start, limit)` came to, in place of what stood in its slot. */
+  insert(buffer: Uint8Array, start: number, limit: number, slot: number, entry: T): void {
+    const length = limit - start
+    if (length > longestCachedLine) return
+    let at = slot * longestCachedLine
+    for (let i = start; i < limit; i++) this.bytes[at++] = buffer[i] as number
+    this.lengths[slot] = length
+    this.entries[slot] = entry
+  }
+
+  /** The slot of the line that followed the one in `slot`: a guess that saves looking for the line's end. */
+  follower(slot: number): number {
+    return this.followers[slot] as number
+  }
+
+  /** Learns that the line in `slot` was followed by the one in `next`. */
+  follow(slot: number, next: number): void {
+    this.followers[slot] = next
+  }
+
+  /** The length of the line in `slot` if it stands whole at `start`, CRLF included; otherwise 0. */
+  lengthAt(slot: number, buffer: Uint8Array, start: number, limit: number): number {
+    const length = this.lengths[slot] as number
+    const end = start + length
+    if (length === 0 || end + 2 > limit || buffer[end] !== 0x0d || buffer[end + 1] !== 0x0a) return 0
+    const { bytes } = this
+    let at = slot * longestCachedLine
+    for (let i = start; i < end; i++) if (bytes[at++] !== buffer[i]) return 0
+    return length
+  }
+
+  /** What the line in `slot` came to. */
+  entryIn(slot: number): T {
+    return this.entries[slot] as T
+  }
+}
+
+/** What the hash of a line begins with. */
+export const startHash: number = 0x811c9dc5 | 0
+
+/** One step of the hash that {@link LineCache} is given: FNV-1a. */
+export function hashStep(hash: number, octet: number): number {
+  return Math.imul(hash ^ octet, 0x01000193)
+}

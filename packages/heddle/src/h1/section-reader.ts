@@ -1,0 +1,204 @@
+import { ProtocolError } from '../http/index.ts'
+import { hashStep, startHash, type LineCache } from './line-cache.ts'
+import { LineCarry } from './line-carry.ts'
+import type { Http1Limits } from './limits.ts'
+import type { MemoEntry, SectionMemo } from './section-memo.ts'
+import { SectionBuilder, tooLarge, type FieldSection } from './section.ts'
+
+const lf = 0x0a
+const cr = 0x0d
+/** RFC 9112 §2.2: a server ignores at least one empty line before a request. */
+const mostEmptyLines = 4
+
+/** How a role reads its start line; `Line` is what comes of it, `Message` what the memo keeps with a section. */
+export interface StartLineSyntax<Line extends object, Message extends object> {
+  read(buffer: Uint8Array, start: number, limit: number): Line | ProtocolError
+  isCacheable(line: Line): boolean
+  /** What is wrong with a start line that is too long. */
+  tooLong(): ProtocolError
+  /** Empty lines before it are skipped. */
+  readonly skipsEmptyLines: boolean
+  readonly cache: LineCache<Line>
+  readonly memo: SectionMemo<Message>
+}
+
+/**
+ * Reads a start line and its field section from bytes that come in any pieces; without a syntax, a
+ * field section alone (trailers). Lines that are complete in the received buffer are read where they
+ * stand; only an unfinished line is copied.
+ */
+export class SectionReader<Line extends object, Message extends object> {
+  line: Line | undefined
+  /** Set by `read` when the empty line was read; `next` makes ready for the following one. */
+  section: FieldSection | undefined
+  /** The memo's entry for the section, if it has one. */
+  entry: MemoEntry<Message> | undefined
+  /** Set by `read` when the bytes are refused; nothing can be read after it. */
+  fault: ProtocolError | undefined
+  private readonly syntax: StartLineSyntax<Line, Message> | undefined
+  private readonly limits: Http1Limits
+  private readonly builder: SectionBuilder
+  private readonly carry: LineCarry
+  /** The entry of the section before: the likeliest one. */
+  private last: MemoEntry<Message> | undefined
+  private emptyLines: number
+
+  constructor(syntax: StartLineSyntax<Line, Message> | undefined, limits: Http1Limits) {
+    this.line = undefined
+    this.section = undefined
+    this.entry = undefined
+    this.fault = undefined
+    this.syntax = syntax
+    this.limits = limits
+    this.builder = new SectionBuilder(limits, syntax === undefined)
+    this.carry = new LineCarry()
+    this.last = undefined
+    this.emptyLines = 0
+  }
+
+  /** True between the first octet and the end. */
+  get started(): boolean {
+    return this.line !== undefined || this.carry.length > 0
+  }
+
+  next(): void {
+    this.line = undefined
+    this.section = undefined
+    this.entry = undefined
+  }
+
+  /**
+   * Reads on at `at` and returns where it stopped: behind the empty line if `section` is set then, at
+   * `limit` if more is needed or `fault` is set.
+   */
+  read(buffer: Uint8Array, at: number, limit: number): number {
+    let sectionStart = -1
+    while (at < limit) {
+      if (this.carry.length === 0 && this.line !== undefined) {
+        const taken = this.builder.addExpected(buffer, at, limit)
+        if (taken > 0) {
+          at += taken
+          if (this.builder.fault !== undefined) {
+            this.fault = this.builder.fault
+            return limit
+          }
+          continue
+        }
+      }
+      let hash = startHash
+      let end = at
+      for (; end < limit; end++) {
+        const octet = buffer[end] as number
+        if (octet === lf) break
+        hash = hashStep(hash, octet)
+      }
+      if (end === limit) {
+        this.keep(buffer, at, limit)
+        return limit
+      }
+      if (this.carry.length > 0) this.readCarried(buffer, at, end)
+      // RFC 9112 §2.2 lets a recipient take a bare LF for a line's end; two that disagree on it can be played off.
+      else if (end === at || buffer[end - 1] !== cr) this.fault = bareLineFeed()
+      else this.readLine(buffer, at, end - 1, hash)
+      if (this.fault !== undefined) return limit
+      at = end + 1
+      if (this.section !== undefined) {
+        if (sectionStart >= 0) this.remember(buffer, sectionStart, at, limit)
+        return at
+      }
+      if (this.line !== undefined && this.builder.isEmpty) {
+        const entry = this.recall(buffer, at, limit)
+        if (entry !== undefined) return at + entry.length
+        sectionStart = at
+      }
+    }
+    return at
+  }
+
+  private readLine(buffer: Uint8Array, start: number, limit: number, hash: number): void {
+    if (start === limit) this.readEmptyLine()
+    else if (limit - start > this.limits.maxFieldLineSize) this.fault = this.tooLong()
+    else if (this.line === undefined && this.syntax !== undefined) this.readStartLine(this.syntax, buffer, start, limit, hash)
+    else {
+      this.builder.addLine(buffer, start, limit, hash)
+      this.fault = this.builder.fault
+    }
+  }
+
+  private readStartLine(syntax: StartLineSyntax<Line, Message>, buffer: Uint8Array, start: number, limit: number, hash: number): void {
+    const slot = syntax.cache.slotOf(hash)
+    let line = syntax.cache.find(buffer, start, limit, slot)
+    if (line === undefined) {
+      const read = syntax.read(buffer, start, limit)
+      if (read instanceof ProtocolError) {
+        this.fault = read
+        return
+      }
+      line = read
+      if (syntax.isCacheable(line)) syntax.cache.insert(buffer, start, limit, slot, line)
+    }
+    this.line = line
+    this.emptyLines = 0
+  }
+
+  private readEmptyLine(): void {
+    if (this.line !== undefined || this.syntax === undefined) this.section = this.builder.finish()
+    else if (!this.syntax.skipsEmptyLines || ++this.emptyLines > mostEmptyLines)
+      this.fault = new ProtocolError('empty line instead of a head')
+  }
+
+  /** The line began in an earlier piece; its LF is at `end`. */
+  private readCarried(buffer: Uint8Array, at: number, end: number): void {
+    const { carry } = this
+    carry.append(buffer, at, end)
+    const { bytes, length } = carry
+    if (bytes[length - 1] === cr) {
+      let hash = startHash
+      for (let i = 0; i < length; i++) hash = hashStep(hash, bytes[i] as number)
+      this.readLine(bytes, 0, length - 1, hash)
+    } else {
+      this.fault = bareLineFeed()
+    }
+    carry.clear()
+  }
+
+  /** The line goes on in the next piece. */
+  private keep(buffer: Uint8Array, at: number, limit: number): void {
+    // One more than the line, for its CR: what is longer cannot become a line any more.
+    if (this.carry.length + limit - at > this.limits.maxFieldLineSize + 1) this.fault = this.tooLong()
+    else this.carry.append(buffer, at, limit)
+  }
+
+  private tooLong(): ProtocolError {
+    return this.line === undefined && this.syntax !== undefined ? this.syntax.tooLong() : tooLarge()
+  }
+
+  /** Is the whole section one that was read before? */
+  private recall(buffer: Uint8Array, at: number, limit: number): MemoEntry<Message> | undefined {
+    let entry = this.last
+    if (entry === undefined || !entry.matches(buffer, at, limit)) {
+      entry = (this.syntax as StartLineSyntax<Line, Message>).memo.find(buffer, at, limit)
+      if (entry === undefined) return undefined
+      this.last = entry
+    }
+    const section = entry.section as FieldSection
+    // It may have been read under wider limits.
+    if (!section.fits(this.limits)) return undefined
+    this.section = section
+    this.entry = entry
+    return entry
+  }
+
+  private remember(buffer: Uint8Array, start: number, end: number, limit: number): void {
+    const { syntax } = this
+    if (syntax === undefined) return
+    const entry = syntax.memo.insert(buffer, start, end, limit, this.section as FieldSection)
+    if (entry === undefined) return
+    this.last = entry
+    this.entry = entry
+  }
+}
+
+function bareLineFeed(): ProtocolError {
+  return new ProtocolError('line feed without carriage return')
+}

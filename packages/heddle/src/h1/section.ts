@@ -1,0 +1,247 @@
+import { badLength, noFields, noLength, ProtocolError, type Fields } from '../http/index.ts'
+import {
+  ConnectionToken,
+  FieldKind,
+  isDroppedTrailer,
+  isForbiddenTrailer,
+  namedFields,
+  readFieldLine,
+  type FieldLine,
+} from './field-line.ts'
+import { LineCache, longestCachedLine } from './line-cache.ts'
+import type { Http1Limits } from './limits.ts'
+
+/**
+ * A complete field section: the fields for others to see, and what HTTP/1.1 took out of them for
+ * itself. Immutable once read; equal sections of different messages may be one object.
+ */
+export class FieldSection {
+  fields: Fields
+  /** Value of Host; meaningful while `hostCount` is 1. */
+  host: string
+  hostCount: number
+  hostValid: boolean
+  /** content-length, `noLength` or `badLength` (malformed, or given twice). */
+  contentLength: number
+  /** Transfer codings in order, joined with ", " if there were several lines; empty without. */
+  transferEncoding: string
+  /** {@link ConnectionToken} bits. */
+  connection: number
+  /** The values of Upgrade; empty without. */
+  upgrade: string
+  /** The value of Keep-Alive; empty without. */
+  keepAlive: string
+  expectContinue: boolean
+  /** Value of Sec-WebSocket-Key; empty without or when given twice. It is in `fields` too. */
+  websocketKey: string
+  /** Value of Sec-WebSocket-Accept; as above. */
+  websocketAccept: string
+  lineCount: number
+  /** name + value + 32 of every line. */
+  size: number
+  longestLine: number
+  cacheable: boolean
+
+  constructor() {
+    this.fields = noFields
+    this.host = ''
+    this.hostCount = 0
+    this.hostValid = false
+    this.contentLength = noLength
+    this.transferEncoding = ''
+    this.connection = 0
+    this.upgrade = ''
+    this.keepAlive = ''
+    this.expectContinue = false
+    this.websocketKey = ''
+    this.websocketAccept = ''
+    this.lineCount = 0
+    this.size = 0
+    this.longestLine = 0
+    this.cacheable = true
+  }
+
+  /** True if it is within `limits`. */
+  fits(limits: Http1Limits): boolean {
+    return this.lineCount <= limits.maxFieldLines && this.size <= limits.maxFieldSectionSize && this.longestLine <= limits.maxFieldLineSize
+  }
+}
+
+const fieldLines = new LineCache<FieldLine>(1024)
+
+/** Collects field lines into a {@link FieldSection}, or finds the fault in them. */
+export class SectionBuilder {
+  private readonly limits: Http1Limits
+  private readonly trailers: boolean
+  /** Why the last line was refused. */
+  fault: ProtocolError | undefined
+  /** Where the last cached line stands in the cache; -1 before there was one. */
+  private slot: number
+  private section: FieldSection
+  private fields: string[]
+  private named: string[]
+  private websocketKeys: number
+  private websocketAccepts: number
+
+  /** `trailers`: the section ends a message instead of beginning one. */
+  constructor(limits: Http1Limits, trailers: boolean) {
+    this.limits = limits
+    this.trailers = trailers
+    this.fault = undefined
+    this.slot = -1
+    this.section = new FieldSection()
+    this.fields = []
+    this.named = []
+    this.websocketKeys = 0
+    this.websocketAccepts = 0
+  }
+
+  /** True: no line was taken yet. */
+  get isEmpty(): boolean {
+    return this.section.lineCount === 0
+  }
+
+  /**
+   * Takes the line at `start` if it is the one that came here the last time; then its end need not be
+   * looked for. Returns the octets taken, CRLF included, or 0. `fault` is set as by `addLine`.
+   */
+  addExpected(buffer: Uint8Array, start: number, limit: number): number {
+    if (this.slot < 0) return 0
+    const slot = fieldLines.follower(this.slot)
+    const length = fieldLines.lengthAt(slot, buffer, start, limit)
+    if (length === 0) return 0
+    this.slot = slot
+    this.fault = this.accept(fieldLines.entryIn(slot), length)
+    return length + 2
+  }
+
+  /** Takes the line `buffer[start, limit)`, without its CRLF; `hash` is the hash of these bytes. Sets `fault` if it is refused. */
+  addLine(buffer: Uint8Array, start: number, limit: number, hash: number): void {
+    const slot = fieldLines.slotOf(hash)
+    let line = fieldLines.find(buffer, start, limit, slot)
+    if (line === undefined) {
+      const read = readFieldLine(buffer, start, limit)
+      if (typeof read === 'string') {
+        this.fault = new ProtocolError(read)
+        return
+      }
+      line = read
+      if (line.cacheable) fieldLines.insert(buffer, start, limit, slot, line)
+    }
+    if (line.cacheable && limit - start <= longestCachedLine) {
+      if (this.slot >= 0) fieldLines.follow(this.slot, slot)
+      this.slot = slot
+    } else {
+      // The cache knows nothing of it, and what follows is what followed the line in front.
+      this.section.cacheable = false
+    }
+    this.fault = this.accept(line, limit - start)
+  }
+
+  private accept(line: FieldLine, length: number): ProtocolError | undefined {
+    const { section, limits } = this
+    if (length > section.longestLine) section.longestLine = length
+    section.size += line.size
+    section.lineCount++
+    if (!section.fits(limits)) return tooLarge()
+    if (this.trailers) return this.addTrailer(line)
+    if (line.kind === FieldKind.Ordinary) this.fields.push(line.name, line.value)
+    else this.addSpecial(line)
+    return undefined
+  }
+
+  /** The section is complete: hands it over and makes ready for the next one. */
+  finish(): FieldSection {
+    const section = this.section
+    section.fields = this.fields
+    if (this.named.length > 0) section.fields = withoutNamed(this.fields, this.named)
+    if (this.websocketKeys > 1) section.websocketKey = ''
+    if (this.websocketAccepts > 1) section.websocketAccept = ''
+    this.reset()
+    return section
+  }
+
+  /** Forgets what was collected. */
+  reset(): void {
+    this.slot = -1
+    this.section = new FieldSection()
+    this.fields = []
+    if (this.named.length > 0) this.named = []
+    this.websocketKeys = 0
+    this.websocketAccepts = 0
+  }
+
+  private addTrailer(line: FieldLine): ProtocolError | undefined {
+    // RFC 9110 §6.5.1: not where the message is already framed and routed by its head.
+    if (isForbiddenTrailer(line.kind)) return new ProtocolError(`${line.name} in the trailer section`)
+    if (!isDroppedTrailer(line.name)) this.fields.push(line.name, line.value)
+    return undefined
+  }
+
+  private addSpecial(line: FieldLine): void {
+    const section = this.section
+    switch (line.kind) {
+      case FieldKind.Host:
+        section.hostCount++
+        section.host = line.value
+        section.hostValid = line.number === 1
+        return
+      case FieldKind.ContentLength:
+        // RFC 9112 §6.3: differing lengths are an unrecoverable error; equal ones are refused with them.
+        section.contentLength = section.contentLength === noLength ? line.number : badLength
+        break
+      case FieldKind.TransferEncoding:
+        section.transferEncoding = joined(section.transferEncoding, line.value)
+        // An empty list is still a Transfer-Encoding, and one that nobody can agree on.
+        if (section.transferEncoding === '') section.transferEncoding = ','
+        return
+      case FieldKind.Connection:
+        section.connection |= line.number
+        if ((line.number & ConnectionToken.Names) !== 0) this.named.push(...namedFields(line.value))
+        return
+      case FieldKind.KeepAlive:
+        section.keepAlive = joined(section.keepAlive, line.value)
+        return
+      case FieldKind.Upgrade:
+        section.upgrade = joined(section.upgrade, line.value)
+        return
+      case FieldKind.Te:
+        // RFC 9110 §10.1.4: TE describes this connection only, but for the willingness to take trailers.
+        if (line.number === 1) this.fields.push('te', 'trailers')
+        return
+      case FieldKind.Expect:
+        if (line.number === 1) section.expectContinue = true
+        break
+      case FieldKind.WebSocketKey:
+        this.websocketKeys++
+        section.websocketKey = line.value
+        break
+      case FieldKind.WebSocketAccept:
+        this.websocketAccepts++
+        section.websocketAccept = line.value
+        break
+      default:
+        return
+    }
+    this.fields.push(line.name, line.value)
+  }
+}
+
+function joined(before: string, value: string): string {
+  return before === '' ? value : `${before}, ${value}`
+}
+
+// RFC 9110 §7.6.1: an intermediary removes the fields that Connection names; nobody else has use for them.
+function withoutNamed(fields: readonly string[], named: readonly string[]): Fields {
+  const kept: string[] = []
+  for (let i = 0; i < fields.length; i += 2) {
+    const name = fields[i] as string
+    if (!named.includes(name)) kept.push(name, fields[i + 1] as string)
+  }
+  return kept
+}
+
+/** The fault of a section over its limits. */
+export function tooLarge(): ProtocolError {
+  return new ProtocolError('field section too large', 431, 'FIELDS_TOO_LARGE')
+}
