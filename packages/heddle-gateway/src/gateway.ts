@@ -22,7 +22,7 @@ export class Gateway implements AsyncDisposable {
   readonly config: Config
   readonly #work: Work
   #admin: Server | undefined
-  #phase: 'starting' | 'running' | 'draining'
+  #phase: 'running' | 'draining'
   #closing: Promise<void> | undefined
 
   /** Not to be called: use {@link startGateway}. */
@@ -45,7 +45,7 @@ export class Gateway implements AsyncDisposable {
   }
 
   /** `draining` once `close` was called. */
-  get phase(): 'starting' | 'running' | 'draining' {
+  get phase(): 'running' | 'draining' {
     return this.#phase
   }
 

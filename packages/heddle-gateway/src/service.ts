@@ -55,9 +55,9 @@ export class Service {
     const clock = options.clock ?? systemClock()
     this.#config = config
     this.#options = options
+    this.#clusters = makeClusters(config, clock)
     this.#log = config.accessLog === undefined ? undefined : new AccessLog(config.accessLog.path)
     this.#traffic = new Traffic(config.listeners.map(({ name, tls }) => ({ name, scheme: tls === undefined ? 'http' : 'https' })))
-    this.#clusters = new Map(config.clusters.map((cluster) => [cluster.name, new Cluster(cluster, clock)]))
   }
 
   /** Starts everything; rejects with a {@link ListenError} if a port cannot be had, and nothing is left running then. */
@@ -190,6 +190,18 @@ export class Service {
     })
     return { ...identities[0], names, requestCert: clientCa !== undefined, ticketKeys }
   }
+}
+
+/** Throws for TLS files that cannot be read any more; then none is left. */
+function makeClusters(config: Config, clock: Clock): Map<string, Cluster> {
+  const clusters = new Map<string, Cluster>()
+  try {
+    for (const cluster of config.clusters) clusters.set(cluster.name, new Cluster(cluster, clock))
+  } catch (error) {
+    for (const cluster of clusters.values()) cluster.destroy()
+    throw error
+  }
+  return clusters
 }
 
 /** Tells several observers. */

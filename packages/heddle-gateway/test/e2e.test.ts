@@ -1,16 +1,20 @@
 import { deepEqual, equal, ok } from 'node:assert/strict'
 import { once } from 'node:events'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import http from 'node:http'
+import https from 'node:https'
 import net, { type AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { test, type TestContext } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { collectGarbage, memoryNow } from 'heddle/testing'
+import { collectGarbage, makeAuthority, makeCertificate, memoryNow } from 'heddle/testing'
 import { parseConfig, startGateway, type Gateway, type RequestRecord } from '../src/index.ts'
 
-/** A gateway on real sockets before the given ports, closed with the test. */
+/** A gateway on real sockets before the given origins (ports of this machine, or `host:port`), closed with the test. */
 async function start(
   context: TestContext,
-  ports: readonly number[],
+  origins: readonly (number | string)[],
   more = '',
 ): Promise<{ gateway: Gateway; port: number; records: RequestRecord[] }> {
   const config = parseConfig(`
@@ -18,7 +22,7 @@ listeners: [{ name: web, host: 127.0.0.1, port: 0 }]
 routes: [{ name: all, cluster: app }]
 clusters:
   - name: app
-    endpoints: [${ports.map((port) => `127.0.0.1:${port}`).join(', ')}]
+    endpoints: [${origins.map((origin) => (typeof origin === 'number' ? `127.0.0.1:${origin}` : origin)).join(', ')}]
     ${more}
 `)
   const records: RequestRecord[] = []
@@ -214,6 +218,36 @@ test('a tunnel by Upgrade between raw sockets: both ways, half-closed, many byte
   const [record] = records
   equal(record?.tunnel, true)
   equal(record?.responseSize, bytes.length)
+})
+
+test('an upstream with TLS: its certificate is checked against the name it was configured by', async (context) => {
+  const authority = makeAuthority()
+  const { cert, key } = makeCertificate({ names: ['localhost'], ca: authority })
+  const server = https
+    .createServer({ cert, key }, (request, response) => response.end(`hello ${request.headers.host}`))
+    .listen(0, 'localhost')
+  await once(server, 'listening')
+  const folder = mkdtempSync(join(tmpdir(), 'heddle-gateway-'))
+  const ca = join(folder, 'ca.pem')
+  writeFileSync(ca, authority.cert)
+  context.after(() => {
+    server.closeAllConnections()
+    server.close()
+    rmSync(folder, { recursive: true })
+  })
+  const { port: originPort } = server.address() as AddressInfo
+  const cases = [
+    [`tls: { ca: ${ca} }`, 200, undefined],
+    [`tls: { ca: ${ca}, serverName: other.example }`, 502, 'tls_failed'],
+    ['tls: {}', 502, 'tls_failed'],
+  ] as const
+  for (const [tls, status, reason] of cases) {
+    const { port } = await start(context, [`localhost:${originPort}`], tls)
+    const { response, body } = await ask(port, { headers: { host: 'shop.example' } })
+    equal(response.statusCode, status, tls)
+    equal(response.headers['heddle-reason'], reason)
+    if (status === 200) equal(body.toString(), 'hello shop.example')
+  }
 })
 
 const megabyte = 1024 * 1024

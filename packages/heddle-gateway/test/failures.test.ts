@@ -32,6 +32,73 @@ worldTest('nobody listens: 502 connect_failed, and all is well once somebody doe
   equal(wantHead(client, 'its response').line, 'HTTP/1.1 200 OK')
 })
 
+worldTest('a HEAD is refused without content, and the connection stays in step', few, async (world) => {
+  const rig = await Rig.make(world)
+  rig.upstream().stop()
+  const client = rig.client().send(message(['HEAD / HTTP/1.1', 'Host: a']))
+  const answer = wantHead(client, 'the refusal')
+  equal(answer.line, 'HTTP/1.1 502 Bad Gateway')
+  equal(answer.field('content-length'), '32')
+  client.wantIdle('no content')
+})
+
+worldTest('an endpoint that keeps failing is left alone, tried once, and used again', few, async (world) => {
+  const endpoints = [1, 2].map((last) => ({ host: `10.0.0.${last}`, port: 8080 }))
+  const ejection = { consecutiveFailures: 3, baseTime: 10_000, maxTime: 60_000, maxShare: 0.5 }
+  const rig = await Rig.make(world, { clusters: [clusterConfig({ endpoints, ejection })] })
+  const good = rig.upstream('10.0.0.1')
+  rig.upstream('10.0.0.2').stop()
+  const ask = (count: number): void => {
+    for (let i = 0; i < count; i++) {
+      const client = rig.client().send(get())
+      world.advance(20)
+      for (const peer of [...good.peers, ...(back?.peers ?? [])]) {
+        if (peer.received.length > 0) {
+          wantHead(peer, 'a request')
+          peer.send(ok())
+        }
+      }
+      equal(wantHead(client, 'a response').line, 'HTTP/1.1 200 OK')
+      client.end()
+      world.advance(10)
+    }
+  }
+  let back: ReturnType<Rig['upstream']> | undefined
+  const sick = (): { failures: number; ejected: boolean; requests: number } | undefined => rig.cluster.stats().endpoints[1]
+  ask(20)
+  equal(sick()?.ejected, true)
+  equal(sick()?.failures, 3, 'no more than it took')
+  ask(20)
+  equal(sick()?.failures, 3)
+  world.advance(10_000)
+  ask(20)
+  equal(sick()?.failures, 4, 'one trial, which failed')
+  back = rig.upstream('10.0.0.2')
+  ask(20)
+  equal(sick()?.ejected, true, 'the back-off has doubled')
+  world.advance(20_000)
+  ask(20)
+  equal(sick()?.ejected, false)
+  equal(sick()?.failures, 4)
+  equal((sick()?.requests ?? 0) > 6, true)
+  equal(
+    rig.records.every(({ status }) => status === 200),
+    true,
+  )
+})
+
+worldTest("a finished request leaves nothing armed, however long its route's limit", few, async (world) => {
+  const rig = await Rig.make(world, { routes: [routeConfig({ timeout: 3_600_000 })] })
+  const upstream = rig.upstream()
+  const client = rig.client().send(get())
+  world.run()
+  wantHead(upstream.peer(), 'the request')
+  upstream.peer().send(ok())
+  wantHead(client, 'the response')
+  await world.complete(Promise.all([rig.server.close(), rig.cluster.close()]))
+  equal(world.armed, 0)
+})
+
 worldTest('a host that never answers SYN: 504 connect_timeout after connectTimeout', few, async (world) => {
   const rig = await Rig.make(world, { clusters: [clusterConfig({ connectTimeout: 2_000 })] })
   world.network.blackHole('10.0.0.1', 8080)

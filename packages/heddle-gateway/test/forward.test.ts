@@ -340,3 +340,21 @@ worldTest('pipelined requests are forwarded one after the other and answered in 
     client.want('content', content)
   }
 })
+
+worldTest('a failure of our own is a 500 for that request, and for nothing else', few, async (world) => {
+  const rig = await Rig.make(world)
+  const upstream = rig.upstream()
+  const { match: find } = rig.proxy.router
+  rig.proxy.router.match = () => {
+    throw new Error('a bug')
+  }
+  const client = rig.client().send(get())
+  equal(wantHead(client, 'the answer').line, 'HTTP/1.1 500 Internal Server Error')
+  deepEqual([rig.records[0]?.status, rig.records[0]?.reason], [500, 'internal_error'])
+  rig.proxy.router.match = find
+  world.advance(1_000)
+  deepEqual(rig.leftovers(), [])
+  rig.client().send(get())
+  world.run()
+  wantHead(upstream.peer(), 'the next request')
+})

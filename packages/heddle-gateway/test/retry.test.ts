@@ -88,6 +88,7 @@ worldTest('a kept-alive connection that dies under an idempotent request: it is 
     fresh.send(ok())
     equal(wantHead(client, 'the response').line, 'HTTP/1.1 200 OK')
     equal(rig.record().attempts, 2)
+    equal(rig.cluster.stats().endpoints[0]?.failures, 0, 'the endpoint is not to blame')
     client.end()
     world.advance(10)
   }

@@ -4,10 +4,22 @@
  *
  *     node --conditions=@heddle/source packages/heddle-gateway/test/soak.ts [requests, default 1000000]
  */
+import { spawnSync } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
 import { Client, responseHead, serve, type ClientExchangeHandler, type Exchange, type ExchangeHandler } from 'heddle'
 import { requestHead } from 'heddle/http'
 import { collectGarbage } from 'heddle/testing'
 import { parseConfig, startGateway } from '../src/index.ts'
+
+// V8 lets its young generation grow in steps of many megabytes, whenever it likes: with a fixed size,
+// memory that grows is memory that is kept.
+if (!process.execArgv.some((option) => option.startsWith('--min-semi-space-size'))) {
+  const options = ['--min-semi-space-size=16', '--max-semi-space-size=16', ...process.execArgv]
+  const { status } = spawnSync(process.execPath, [...options, fileURLToPath(import.meta.url), ...process.argv.slice(2)], {
+    stdio: 'inherit',
+  })
+  process.exit(status ?? 1)
+}
 
 const total = Number(process.argv[2] ?? 1_000_000)
 const warmUp = Math.min(100_000, Math.ceil(total / 10))

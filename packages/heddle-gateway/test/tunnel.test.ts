@@ -1,5 +1,5 @@
 import { deepEqual, equal, notEqual } from 'node:assert/strict'
-import { worldTest, type ScriptedPeer, type World } from 'heddle/testing'
+import { worldTest, type LinkOptions, type LinkSocket, type ScriptedPeer, type World } from 'heddle/testing'
 import { message, ok, wantHead } from './messages.ts'
 import { Rig, routeConfig, websocketAccept, type RigOptions, type Upstream } from './rig.ts'
 
@@ -22,9 +22,9 @@ interface Tunnel {
   readonly host: Upstream
 }
 
-async function open(world: World, options: RigOptions = {}): Promise<Tunnel> {
+async function open(world: World, options: RigOptions & { readonly upstreamLink?: LinkOptions } = {}): Promise<Tunnel> {
   const rig = await Rig.make(world, options)
-  const host = rig.upstream()
+  const host = rig.upstream('10.0.0.1', 8080, options.upstreamLink)
   const client = rig.client().send(upgrade)
   world.run()
   const upstream = host.peer()
@@ -152,6 +152,23 @@ worldTest('a protocol the listener does not name is not upgraded', few, async (w
   for (const name of ['upgrade', 'http2-settings']) equal(request.field(name), undefined, name)
   host.peer().send(ok())
   equal(wantHead(client, 'an ordinary response').line, 'HTTP/1.1 200 OK')
+})
+
+worldTest('what a client said before it left in peace still reaches a slow upstream', few, async (world) => {
+  const { rig, client, upstream, host } = await open(world, { upstreamLink: { capacity: 1_024 } })
+  upstream.end()
+  world.advance(10)
+  equal(client.closedBy, 'end')
+  const socket = host.sockets[0] as LinkSocket
+  socket.pause()
+  client.send('x'.repeat(30_000)).end()
+  world.advance(100)
+  equal(rig.proxy.active, 0, 'the client has got and given all')
+  socket.resume()
+  world.advance(1_000)
+  upstream.want('all of it', 'x'.repeat(30_000))
+  upstream.wantClose('and its end', 'end')
+  deepEqual(rig.leftovers(), [])
 })
 
 worldTest('a tunnel whose one end is lost is cut at the other', few, async (world) => {

@@ -8,7 +8,7 @@ import { readinessOf } from './readiness.ts'
 /** What the admin server shows. */
 export interface AdminSource {
   readonly config: Config
-  readonly phase: 'starting' | 'running' | 'draining'
+  readonly phase: 'running' | 'draining'
   /** What all processes counted. */
   snapshot(): Promise<Snapshot>
 }

@@ -14,7 +14,7 @@ nav { margin-left: auto; display: flex; gap: 14px; flex-wrap: wrap }
 a { color: var(--accent); text-decoration: none } a:hover { text-decoration: underline }
 .pill { border-radius: 99px; padding: 2px 10px; font-size: 13px; font-weight: 600; border: 1px solid currentColor }
 .good { color: var(--good) } .bad { color: var(--bad) } .warn { color: var(--warn) } .dim { color: var(--dim) }
-.cards { display: grid; grid-template-columns: repeat(auto-fit, minmax(150px, 1fr)); gap: 12px }
+.cards { display: grid; grid-template-columns: repeat(auto-fit, minmax(136px, 1fr)); gap: 12px }
 .card { background: var(--card); border: 1px solid var(--line); border-radius: 10px; padding: 12px 14px }
 .card b { display: block; font-size: 24px; font-weight: 650; font-variant-numeric: tabular-nums; letter-spacing: -.02em }
 .card span { color: var(--dim); font-size: 13px }

@@ -2,8 +2,8 @@ import type { Snapshot } from '../metrics/index.ts'
 
 /** The document of `/readyz`. */
 export interface Readiness {
-  /** `starting`, `draining` and `down` are answered with 503. */
-  readonly status: 'ready' | 'starting' | 'draining' | 'down'
+  /** `draining` and `down` are answered with 503. */
+  readonly status: 'ready' | 'draining' | 'down'
   /** Clusters of which no endpoint can be used: it was ejected, or its name has no address. */
   readonly unusableClusters: readonly string[]
 }
@@ -13,11 +13,11 @@ export interface Readiness {
  * its routes answer 503 with a reason, the others work, and every other gateway would say the same.
  * Only when no cluster at all can be used is it `down`.
  */
-export function readinessOf(snapshot: Snapshot, phase: 'starting' | 'running' | 'draining'): Readiness {
+export function readinessOf(snapshot: Snapshot, phase: 'running' | 'draining'): Readiness {
   const unusableClusters = snapshot.clusters
     .filter((cluster) => cluster.endpoints.every((endpoint) => endpoint.ejected))
     .map((cluster) => cluster.name)
-  if (phase !== 'running') return { status: phase, unusableClusters }
+  if (phase === 'draining') return { status: 'draining', unusableClusters }
   const down = snapshot.clusters.length > 0 && unusableClusters.length === snapshot.clusters.length
   return { status: down ? 'down' : 'ready', unusableClusters }
 }

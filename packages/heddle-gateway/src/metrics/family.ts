@@ -94,6 +94,11 @@ export class HistogramFamily {
     return obtain(this.#series, labels, (kept) => new HistogramSeries(kept, this.bounds))
   }
 
+  /** Leaves a series out from now on: what it counted is gone for good. */
+  forget(series: HistogramSeries): void {
+    if (series.labels !== overflow) this.#series.delete(labelKey(series.labels))
+  }
+
   snapshot(): FamilySnapshot {
     const series = [...this.#series.values()].map(({ labels, sum, counts }) => ({ labels, value: sum, counts: Array.from(counts) }))
     return { name: this.name, help: this.help, kind: 'histogram', bounds: this.bounds, series }

@@ -3,8 +3,9 @@ export { prometheusType, renderPrometheus } from './prometheus.ts'
 export {
   familiesOf,
   mergeSnapshots,
+  pastOf,
   processSnapshot,
-  withoutPresent,
+  withPast,
   type AccessLogStats,
   type ListenerSnapshot,
   type ProcessSnapshot,

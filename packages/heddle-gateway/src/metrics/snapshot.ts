@@ -1,6 +1,7 @@
 import type { ClusterStats } from '../upstream/index.ts'
 import { mergeFamilies, type FamilySnapshot, type Labels, type SeriesSnapshot } from './family.ts'
-import type { TrafficSnapshot } from './traffic.ts'
+import { LogHistogram } from './histogram.ts'
+import type { DurationSnapshot, TrafficSnapshot } from './traffic.ts'
 
 /** What one listener's server says about itself. */
 export interface ListenerSnapshot {
@@ -111,12 +112,19 @@ export function mergeSnapshots(parts: readonly Snapshot[]): Snapshot {
   }
 }
 
-/** What a process that ended leaves behind: its counts go on counting, its present does not. */
-export function withoutPresent(snapshot: Snapshot): Snapshot {
-  const { traffic, listeners, clusters, accessLog } = snapshot
+/**
+ * What processes that ended leave behind: their counts go on counting, their present does not. As
+ * small for a thousand of them as for one.
+ */
+export function pastOf(parts: readonly Snapshot[]): Snapshot {
+  const { traffic, listeners, clusters, accessLog } = mergeSnapshots(parts)
   return {
     processes: [],
-    traffic: { ...traffic, families: traffic.families.filter((entry) => entry.kind !== 'gauge') },
+    traffic: {
+      families: traffic.families.filter((entry) => entry.kind !== 'gauge'),
+      served: mergeDurations(traffic.served),
+      upstream: mergeDurations(traffic.upstream),
+    },
     listeners: listeners.map((listener) => ({ ...listener, connections: 0, exchanges: 0, deadlines: 0 })),
     clusters: clusters.map((cluster) => ({
       ...cluster,
@@ -128,6 +136,33 @@ export function withoutPresent(snapshot: Snapshot): Snapshot {
     })),
     accessLog,
   }
+}
+
+/** Those that serve and those that ended, as one. Endpoints that no living process knows have left their cluster. */
+export function withPast(living: readonly Snapshot[], past: Snapshot | undefined): Snapshot {
+  const now = mergeSnapshots(living)
+  if (past === undefined || living.length === 0) return past ?? now
+  const known = (cluster: string, endpoint: string): boolean =>
+    now.clusters.some(({ name, endpoints }) => name === cluster && endpoints.some((entry) => entry.name === endpoint))
+  const clusters = past.clusters.map((cluster) => ({
+    ...cluster,
+    endpoints: cluster.endpoints.filter((endpoint) => known(cluster.name, endpoint.name)),
+  }))
+  return mergeSnapshots([now, { ...past, clusters }])
+}
+
+function mergeDurations(entries: readonly DurationSnapshot[]): DurationSnapshot[] {
+  const merged = new Map<string, { entry: DurationSnapshot; durations: LogHistogram }>()
+  for (const entry of entries) {
+    const key = [entry.listener, entry.route, entry.cluster, entry.endpoint].join(' ')
+    let into = merged.get(key)
+    if (into === undefined) {
+      into = { entry, durations: new LogHistogram() }
+      merged.set(key, into)
+    }
+    into.durations.merge(entry.durations)
+  }
+  return [...merged.values()].map(({ entry, durations }) => ({ ...entry, durations: durations.snapshot() }))
 }
 
 function mergeBy<Named extends { readonly name: string }>(items: readonly Named[], add: (a: Named, b: Named) => Named): Named[] {

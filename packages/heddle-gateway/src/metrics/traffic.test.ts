@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import type { RequestRecord } from '../record.ts'
 import { seriesLimit, ValueFamily } from './family.ts'
-import { familiesOf, mergeSnapshots, renderPrometheus, summarize, Traffic, type Snapshot } from './index.ts'
+import { familiesOf, mergeSnapshots, pastOf, renderPrometheus, summarize, Traffic, withPast, type Snapshot } from './index.ts'
 import { parsePrometheus, type ParsedFamily, type Sample } from '../../test/parse-prometheus.ts'
 
 function record(change: Partial<RequestRecord> = {}): RequestRecord {
@@ -182,6 +182,48 @@ describe('metrics', () => {
     assert.equal(series.length, seriesLimit + 1)
     assert.deepEqual(series.at(-1), { labels: [['otel_metric_overflow', 'true']], value: 10, counts: [] })
     assert.equal(series[0]?.value, 2)
+  })
+
+  test('forget endpoints that were not used for long, when there are very many', () => {
+    const traffic = new Traffic(listeners)
+    serve(traffic, { endpoint: 'first:1' })
+    serve(traffic, { endpoint: 'second:1' })
+    for (let i = 0; i < 126; i++) serve(traffic, { endpoint: `e${i}:1` })
+    serve(traffic, { endpoint: 'first:1' })
+    serve(traffic, { endpoint: 'new:1', reason: 'body_timeout' })
+    const counts = samples(text(snapshotOf(traffic)), 'http_client_request_duration_seconds_count')
+    const addresses = counts.map(({ labels }) => labels['server_address'])
+    assert.equal(addresses.length, 128)
+    assert.deepEqual(
+      ['first', 'second', 'new'].map((address) => addresses.includes(address)),
+      [true, false, true],
+    )
+    assert.equal(traffic.snapshot().upstream.length, 128)
+  })
+
+  test('of workers that ended go on counting, and take no more room for many than for one', () => {
+    const one = new Traffic(listeners)
+    serve(one)
+    one.onRequestStart('web')
+    let past = pastOf([snapshotOf(one)])
+    for (let i = 0; i < 10; i++) past = pastOf([past, snapshotOf(one)])
+    assert.equal(past.traffic.served.length, 1)
+    const living = new Traffic(listeners)
+    serve(living)
+    const now = snapshotOf(living, 2)
+    const summary = summarize(withPast([now], past), 0)
+    assert.equal(summary.requests.duration.count, 12)
+    assert.equal(summary.requests.active, 0)
+    assert.equal(summary.listeners[0]?.connections, 2)
+    assert.equal(summary.listeners[0]?.accepted, 36)
+    assert.deepEqual(
+      summary.processes.map(({ pid }) => pid),
+      [2],
+    )
+    assert.equal(summary.clusters[0]?.endpoints[0]?.requests, 60)
+    assert.equal(summary.clusters[0]?.endpoints[0]?.ejected, false)
+    const moved = { ...now, clusters: now.clusters.map((cluster) => ({ ...cluster, endpoints: [] })) }
+    assert.deepEqual(withPast([moved], past).clusters[0]?.endpoints, [])
   })
 
   test('of several workers are one', () => {

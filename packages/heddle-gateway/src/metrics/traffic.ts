@@ -10,6 +10,9 @@ const methodIndexes = new Map(methods.map((method, index) => [method, index]))
 const protocolVersions = { '': '', h1: '1.1', h2: '2', h3: '3' } as const
 const protocolIndexes = { '': 0, h1: 1, h2: 2, h3: 3 } as const
 
+/** Endpoints of one cluster whose requests are counted apart; names that change their addresses leave old ones behind. */
+const endpointLimit = 128
+
 /** Durations of one group of requests, µs. */
 export interface DurationSnapshot {
   readonly listener: string
@@ -36,6 +39,7 @@ export class Traffic implements ProxyObserver {
   readonly #families = new Families()
   readonly #listeners = new Map<string, ListenerTraffic>()
   readonly #clusters = new Map<string, Map<string, EndpointTraffic>>()
+  #requests = 0
 
   /** `listeners` are served from now on: their series begin at 0 rather than at their first request. */
   constructor(listeners: readonly { readonly name: string; readonly scheme: string }[]) {
@@ -98,11 +102,20 @@ export class Traffic implements ProxyObserver {
     }
     let endpoint = endpoints.get(name)
     if (endpoint === undefined) {
+      if (endpoints.size >= endpointLimit) forgetOldest(endpoints)
       endpoint = new EndpointTraffic(this.#families, cluster, name)
       endpoints.set(name, endpoint)
     }
+    endpoint.lastUsed = ++this.#requests
     return endpoint
   }
+}
+
+/** The endpoint that was used longest ago makes room. */
+function forgetOldest(endpoints: Map<string, EndpointTraffic>): void {
+  const [[name, oldest]] = [...endpoints].sort(([, a], [, b]) => a.lastUsed - b.lastUsed) as [[string, EndpointTraffic]]
+  endpoints.delete(name)
+  oldest.outcomes.forget()
 }
 
 class Families {
@@ -184,6 +197,11 @@ class Outcomes {
     return known ?? this.#make(number, method, protocol, status, reason)
   }
 
+  /** Its series are shown no longer. */
+  forget(): void {
+    for (const series of [...this.#byNumber.values(), ...this.#byReason.values()]) this.#family.forget(series)
+  }
+
   #make(number: number, method: number, protocol: RequestRecord['upstreamProtocol'], status: number, reason: string): HistogramSeries {
     const series = this.#family.series([
       ...this.#labels,
@@ -236,8 +254,11 @@ class EndpointTraffic {
   readonly outcomes: Outcomes
   readonly families: Families
   readonly cluster: string
+  /** The number of the last request it served. */
+  lastUsed: number
 
   constructor(families: Families, cluster: string, name: string) {
+    this.lastUsed = 0
     this.durations = new LogHistogram()
     this.families = families
     this.cluster = cluster

@@ -91,6 +91,15 @@ export class Attempt implements ClientExchangeHandler, Waiting {
     this.forward.onQueueTimeout()
   }
 
+  /**
+   * True if it ended by the race that kept-alive connections bring with them: the upstream closed one
+   * just when the request went out. That says nothing about the endpoint.
+   */
+  wasStale({ code }: HeddleError): boolean {
+    if (this.ticket === undefined || !this.ticket.reused || this.ticket.responded) return false
+    return code === 'PEER_CLOSED' || code === 'PEER_RESET' || code === 'NETWORK_ERROR'
+  }
+
   onOpen(exchange: Exchange): void {
     this.exchange = exchange
     this.sent = 0
@@ -125,7 +134,8 @@ export class Attempt implements ClientExchangeHandler, Waiting {
     this.deadlineQueue?.remove(this)
     this.cluster.finish(this.endpoint)
     const { detached } = this
-    if (error !== undefined && !detached && blamesEndpoint(upstreamReason(error))) this.blame(this.forward.proxy.clock.now())
+    if (error !== undefined && !detached && blamesEndpoint(upstreamReason(error)) && !this.wasStale(error))
+      this.blame(this.forward.proxy.clock.now())
     else if (this.earlierStreak < 0) this.endpoint.health.endUndecided(this.trial)
     if (!detached) this.forward.onUpstreamClose(this, error)
   }

@@ -329,18 +329,15 @@ export class Forward implements ExchangeHandler, Waiting {
 
   /** Tries once more if that can do no harm. */
   private retry(attempt: Attempt, error: HeddleError): boolean {
-    const { ticket } = attempt
     const plan = this.plan as Plan
     const record = this.record as RequestRecord
     if (!this.replayable || record.attempts > plan.route.retry.attempts) return false
-    const reused = ticket?.reused === true && !ticket.responded
-    // RFC 9110 §9.2.2: what may have been acted on is sent again only if that changes nothing, and only
-    // where the likely cause is that the upstream closed a kept-alive connection while the request was under way.
-    const stale = reused && isConnectionLoss(error) && isIdempotent(plan.head.method)
-    if (!error.unprocessed && !stale) return false
+    const stale = attempt.wasStale(error)
+    // RFC 9110 §9.2.2: what may have been acted on is sent again only if that changes nothing.
+    if (!error.unprocessed && !(stale && isIdempotent(plan.head.method))) return false
     const tried = (this.tried ??= [])
     tried.push(attempt.endpoint)
-    const next = plan.cluster.pick(tried) ?? (reused ? attempt.endpoint : undefined)
+    const next = plan.cluster.pick(tried) ?? (stale ? attempt.endpoint : undefined)
     if (next === undefined) return false
     this.start(next, plan, record)
     return true
@@ -418,15 +415,13 @@ function recordClientError(record: RequestRecord, error: HeddleError): void {
   } else if (error instanceof TimeoutError) {
     record.reason ||= 'client_timeout'
     if (record.status === 0 && error.phase === 'body') record.status = 408
+  } else if (error.code === 'HANDLER_FAILED') {
+    record.reason ||= 'internal_error'
+    if (record.status === 0) record.status = 500
   } else record.reason ||= error.code === 'SHUTDOWN' ? 'shutdown' : 'client_closed'
 }
 
 /** Client gone: nobody wants the answer. A faulty message must not look complete upstream. */
 function upstreamCancelReason(error: HeddleError): CancelReason {
   return error instanceof ProtocolError ? CancelReason.MessageError : CancelReason.Cancelled
-}
-
-/** The connection went away under the request, before a byte of an answer. */
-function isConnectionLoss({ code }: HeddleError): boolean {
-  return code === 'PEER_CLOSED' || code === 'PEER_RESET' || code === 'NETWORK_ERROR'
 }

@@ -21,7 +21,6 @@ export type Reason =
   | 'upstream_reset'
   | 'upstream_truncated'
   | 'upstream_protocol_error'
-  | 'upgrade_refused'
   | 'tunnel_idle'
   | 'client_closed'
   | 'client_error'
@@ -50,7 +49,6 @@ const statuses: Readonly<Partial<Record<Reason, number>>> = {
   upstream_reset: 502,
   upstream_truncated: 502,
   upstream_protocol_error: 502,
-  upgrade_refused: 502,
   shutdown: 503,
   internal_error: 500,
 }

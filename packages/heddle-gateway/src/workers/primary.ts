@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { fileURLToPath } from 'node:url'
 import type { Config } from '../config/index.ts'
 import { ListenError } from '../listen-error.ts'
-import { mergeSnapshots, withoutPresent, type Snapshot } from '../metrics/index.ts'
+import { pastOf, withPast, type Snapshot } from '../metrics/index.ts'
 import type { ListeningAddress } from '../service.ts'
 import type { Order, Report } from './messages.ts'
 
@@ -71,8 +71,10 @@ export class Workers {
   /** What all have counted, the dead included. */
   async snapshot(): Promise<Snapshot> {
     const parts = await Promise.all([...this.#members].map((member) => member.snapshot()))
-    const known = [...parts, this.#past].filter((part) => part !== undefined)
-    return mergeSnapshots(known)
+    return withPast(
+      parts.filter((part) => part !== undefined),
+      this.#past,
+    )
   }
 
   /** Logs are opened anew, certificates read again. */
@@ -107,8 +109,7 @@ export class Workers {
 
   #bury(member: Member, how: string): void {
     this.#members.delete(member)
-    if (member.last !== undefined)
-      this.#past = mergeSnapshots([withoutPresent(member.last), ...(this.#past === undefined ? [] : [this.#past])])
+    if (member.last !== undefined) this.#past = pastOf(this.#past === undefined ? [member.last] : [this.#past, member.last])
     if (this.#closing !== undefined || !member.isServing) return
     this.#delay = Date.now() - member.bornAt >= steadyTime ? restartDelay : Math.min(this.#delay * 2, maxRestartDelay)
     this.#onError(`worker ${member.worker.process.pid} ended (${how}); another one starts in ${this.#delay} ms`)
@@ -149,15 +150,17 @@ class Member {
     const started = Promise.withResolvers<readonly ListeningAddress[]>()
     this.started = started.promise
     this.ended = new Promise((resolve) => {
-      worker.on('exit', (code, signal) => {
-        const how = signal === null ? `exit code ${code}` : signal
+      const end = (how: string): void => {
         for (const wake of this.#questions.values()) wake()
         started.reject(new Error(`a worker ended before it listened: ${how}`))
         resolve(how)
+      }
+      worker.on('exit', (code, signal) => end(signal === null ? `exit code ${code}` : signal))
+      // A process that could not be made has no exit. Of others, a channel that breaks is told by the exit that follows.
+      worker.on('error', (error) => {
+        if (worker.process.pid === undefined) end(error.message)
       })
     })
-    // A channel that breaks is told by the exit that follows.
-    worker.on('error', () => {})
     worker.on('message', (report: Report) => {
       if (report.type === 'started') {
         this.isServing = true

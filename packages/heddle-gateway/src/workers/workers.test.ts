@@ -118,4 +118,20 @@ clusters: [{ name: app, endpoints: [127.0.0.1:1] }]
       message: `listener web cannot listen on 127.0.0.1:${taken.port}: another program listens there`,
     })
   })
+
+  test('that cannot be started are an error, not silence', async () => {
+    const config = parseConfig(`
+workers: 2
+listeners: [{ name: web, host: 127.0.0.1, port: 0 }]
+routes: [{ name: all, cluster: app }]
+clusters: [{ name: app, endpoints: [127.0.0.1:1] }]
+`)
+    const { execPath } = process
+    process.execPath = '/nowhere/node'
+    try {
+      await assert.rejects(startGateway(config), { message: 'a worker ended before it listened: spawn /nowhere/node ENOENT' })
+    } finally {
+      process.execPath = execPath
+    }
+  })
 })

@@ -1,6 +1,7 @@
 /** The client against Node's own servers, on real sockets. */
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
+import { createHash } from 'node:crypto'
 import { createServer, type RequestListener, type Server as HttpServer } from 'node:http'
 import { createServer as createSecureServer } from 'node:https'
 import { connect as connectSocket, createServer as createSocketServer, type AddressInfo, type Server, type Socket } from 'node:net'
@@ -227,6 +228,33 @@ test('cancelled content is drained up to the limit; more costs the connection', 
     const stats = client.stats()
     assert.deepEqual([path, stats.dialled, stats.drained + stats.abandoned], [path, dialled, 1])
   }
+})
+
+test('an upgrade: the handshake is checked, the tunnel carries bytes, and its connection is not kept', async (t) => {
+  const server = createServer()
+  server.on('upgrade', (request, socket: Socket) => {
+    const key = request.url === '/right' ? (request.headers['sec-websocket-key'] ?? '') : 'another key'
+    const accept = createHash('sha1').update(`${key}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`).digest('base64')
+    socket.write(`HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\nconnection: upgrade\r\nsec-websocket-accept: ${accept}\r\n\r\n`)
+    socket.pipe(socket)
+  })
+  const authority = await listen(t, server)
+  const client = clientOf(t)
+  const outcomes = ['/right', '/wrong'].map(async (path) => {
+    const request = new Request(authority, path, 'GET', undefined)
+    request.onOpen = (exchange) => {
+      exchange.sendHead(requestHead('CONNECT', 'http', authority, path, [], 'websocket'), false)
+      request.whenHead = () => exchange.sendOwned(Buffer.from('echo'), true)
+    }
+    request.ticket = client.exchange(`http://${authority}`, request)
+    const { status, text, error } = await request.done
+    return [status, text, error?.code]
+  })
+  assert.deepEqual(await Promise.all(outcomes), [
+    [200, 'echo', undefined],
+    [0, '', 'PROTOCOL_ERROR'],
+  ])
+  assert.equal(client.stats().connections, 0)
 })
 
 test('a Unix socket', async (t) => {

@@ -37,6 +37,7 @@ export class PooledConnection implements ConnectionHandler, Linked {
     this.evicted = false
     const engine = origin.pool.settings.makeEngine(dialled, this, origin.http1, now)
     this.engine = engine
+    origin.connections.add(this)
     if (origin.pool.settings.loopHold !== undefined) dialled.socket.unref?.()
     dialled.attach(engine)
     this.retired = false

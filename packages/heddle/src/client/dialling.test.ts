@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { CancelReason, UsageError } from '../http/index.ts'
 import { Bench, type DoubleDial, type DoubleEngine } from './double.test.ts'
+import { Settings } from './settings.ts'
 
 test('when every dial fails, all who wait are told, once, and nothing is dialled again', () => {
   const bench = new Bench({ maxConnectionsPerOrigin: 3 })
@@ -242,12 +243,20 @@ test('options out of range are refused', () => {
     { queueTimeout: Number.NaN },
     { totalTimeout: -1 },
     { socketPath: '/run/x.sock', proxy: 'http://proxy.test' },
+    { limits: { idleTimeout: Number.NaN } },
+    { limits: { drainSize: -1 } },
   ]) {
     assert.throws(() => new Bench(options), UsageError, JSON.stringify(options))
   }
   const bench = new Bench()
   assert.throws(() => bench.request('a', undefined, bench.origin, { totalTimeout: 0 }), UsageError)
   assert.equal(bench.pool.waiting, 0)
+})
+
+test('a limit that is undefined is as if it were not given', () => {
+  const { http1 } = new Settings({ limits: { idleTimeout: undefined, drainSize: 0 } as never })
+  assert.deepEqual(http1.limits, { drainSize: 0 })
+  assert.equal('limits' in new Settings({}).http1, false)
 })
 
 test('a request cancelled by another that the same failure ends is told once', () => {

@@ -250,9 +250,7 @@ export class PooledOrigin implements Origin, Linked {
     this.#suspect = false
     this.#failures = 0
     this.counters.dialled++
-    const connection = new PooledConnection(this, dialled, this.pool.clock.now())
-    this.connections.add(connection)
-    connection.offer()
+    new PooledConnection(this, dialled, this.pool.clock.now()).offer()
     // What was held back while the origin was suspect.
     if (this.wantsDial) this.pool.makeDue(this)
   }

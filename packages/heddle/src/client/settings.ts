@@ -1,5 +1,5 @@
 import { createHash, randomBytes } from 'node:crypto'
-import { ClientConnection, type Http1Options } from '../h1/index.ts'
+import { ClientConnection, type Http1Limits, type Http1Options } from '../h1/index.ts'
 import { UsageError, type ConnectionHandler, type HttpConnection, type Instant, type StreamEngine } from '../http/index.ts'
 import { dial, systemClock, TlsSessions, type Clock, type Dialled, type TlsClientOptions } from '../io/index.ts'
 import { loopHold, type LoopHold } from './loop-hold.ts'
@@ -46,7 +46,8 @@ export class Settings {
     this.proxy = new ProxyRules(options.proxy ?? 'none', process.env)
     if (options.socketPath !== undefined && this.proxy.any) throw new UsageError('socketPath and proxy exclude each other')
     this.tls = { sessions: new TlsSessions(), ...options.tls, alpn: ['http/1.1'] }
-    this.http1 = { ...(options.limits !== undefined && { limits: options.limits }), websocketKey, websocketAccept }
+    const http1 = { websocketKey, websocketAccept }
+    this.http1 = options.limits === undefined ? http1 : { ...http1, limits: checkedLimits(options.limits) }
     this.makeEngine = makeEngine
     this.loopHold = options.clock === undefined || options.clock === systemClock() ? loopHold : undefined
   }
@@ -65,6 +66,15 @@ function count(name: string, value: number | undefined, fallback: number, least:
     throw new UsageError(`${name} must be an integer, at least ${least}, or Infinity`)
   }
   return value
+}
+
+/** The limits that are given; one that is undefined is not. */
+function checkedLimits(limits: Partial<Http1Limits>): Partial<Http1Limits> {
+  const given = Object.entries(limits).filter(([, value]) => value !== undefined)
+  for (const [name, value] of given) {
+    if (!(typeof value === 'number' && value >= 0)) throw new UsageError(`limits.${name} must be a number, 0 or more`)
+  }
+  return Object.fromEntries(given) as Partial<Http1Limits>
 }
 
 /** RFC 6455 §4.1: 16 random bytes. */

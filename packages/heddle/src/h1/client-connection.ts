@@ -15,6 +15,7 @@ import {
   type Instant,
 } from '../http/index.ts'
 import { isHarmless, unprocessed } from './client-errors.ts'
+import { ClientRequest } from './client-request.ts'
 import { Connection } from './connection.ts'
 import { Http1Exchange } from './exchange.ts'
 import { idleTimeoutFor } from './keep-alive.ts'
@@ -36,18 +37,7 @@ import { handshakeKey, switchProblem, withoutHandshake } from './upgrade.ts'
 export class ClientConnection extends Connection {
   private readonly options: Http1Options
   private readonly heads: SectionReader<StatusLine, ResponseMessage>
-  /** The current request: its method, and the protocol it asks to switch to. */
-  private method: string
-  private protocol: string
-  private websocketKey: string
-  /** 1xx responses to the current request. */
-  private informational: number
-  /** Content is held back until a 100, a final head, or the time limit. */
-  private awaitsContinue: boolean
-  /** The tunnel's sending end was closed before the tunnel was open. */
-  private endsOnOpen: boolean
-  /** The rest of the request's content is not sent. */
-  private refused: boolean
+  private request: ClientRequest
   private toldDraining: boolean
   /** `openable` as the owner knows it. */
   private toldOpenable: number
@@ -63,13 +53,7 @@ export class ClientConnection extends Connection {
     if (!isFieldValue(options.proxyAuthorization ?? '')) throw new UsageError('invalid proxyAuthorization')
     this.options = options
     this.heads = new SectionReader(responseSyntax, this.limits)
-    this.method = ''
-    this.protocol = ''
-    this.websocketKey = ''
-    this.informational = 0
-    this.awaitsContinue = false
-    this.endsOnOpen = false
-    this.refused = false
+    this.request = new ClientRequest()
     this.toldDraining = false
     this.toldOpenable = 1
     this.idleTimeout = this.limits.idleTimeout
@@ -92,12 +76,7 @@ export class ClientConnection extends Connection {
     exchange.startAt = this.queue.queued
     this.current = exchange
     this.toldOpenable = 0
-    this.method = ''
-    this.protocol = ''
-    this.informational = 0
-    this.awaitsContinue = false
-    this.endsOnOpen = false
-    this.refused = false
+    this.request = new ClientRequest()
     this.discarding = false
     this.drainOver = false
     this.dropped = 0
@@ -118,24 +97,25 @@ export class ClientConnection extends Connection {
     const { absoluteForm = false, proxyAuthorization = '' } = this.options
     const framing = writeRequestHead(this.queue, head, end, this.closeAfter, absoluteForm, key, proxyAuthorization)
     if (requestFields.close) this.closeAfter = true
-    this.method = head.method
-    this.protocol = head.protocol
-    this.websocketKey = key
+    const { request } = this
+    request.method = head.method
+    request.protocol = head.protocol
+    request.websocketKey = key
     this.writer.start(framing, framing === Framing.Length ? requestFields.contentLength : 0)
     this.sending = advance(this.sending, tunnel ? Step.Ask : end ? Step.HeadOnly : Step.Head)
     exchange.endAt = this.queue.queued
-    this.awaitsContinue = !end && !tunnel && requestFields.expectContinue
+    request.awaitsContinue = !end && !tunnel && requestFields.expectContinue
     // RFC 9110 §10.1.1, RFC 9110 §9.3.6: content waits for the server's word.
-    if (this.awaitsContinue || tunnel) this.queue.holdAt = this.queue.queued
+    if (request.awaitsContinue || tunnel) this.queue.holdAt = this.queue.queued
     this.dirty()
   }
 
   protected get unwanted(): boolean {
-    return this.refused
+    return this.request.refused
   }
 
   protected endHeld(): void {
-    this.endsOnOpen = true
+    this.request.endsOnOpen = true
   }
 
   protected contentTooLarge(): void {
@@ -143,14 +123,14 @@ export class ClientConnection extends Connection {
   }
 
   private releaseContent(): void {
-    this.awaitsContinue = false
+    this.request.awaitsContinue = false
     this.queue.holdAt = Infinity
   }
 
   /** The server will not read the rest of the request: what waits is dropped, and what follows too. */
   private refuseContent(): void {
     if (this.sending === Phase.Ended && this.queue.length === 0) return
-    this.refused = true
+    this.request.refused = true
     if (this.current !== undefined) {
       this.current.unsent = 0
       this.current.blocked = false
@@ -221,17 +201,17 @@ export class ClientConnection extends Connection {
   }
 
   private receiveInformational(exchange: Http1Exchange, head: Head): void {
-    if (++this.informational > this.limits.maxInformational) {
+    if (++this.request.informational > this.limits.maxInformational) {
       this.refuseResponse(new ProtocolError('too many 1xx responses', 0))
       return
     }
-    if (head.status === 100 && this.awaitsContinue) this.releaseContent()
+    if (head.status === 100 && this.request.awaitsContinue) this.releaseContent()
     this.deliverHead(exchange, head, false)
   }
 
   private receiveSwitch(exchange: Http1Exchange, message: ResponseMessage): void {
     const { section } = message
-    const problem = switchProblem(section, this.protocol, this.websocketKey, this.options)
+    const problem = switchProblem(section, this.request.protocol, this.request.websocketKey, this.options)
     if (problem !== '') {
       this.refuseResponse(new ProtocolError(problem, 0))
       return
@@ -245,7 +225,7 @@ export class ClientConnection extends Connection {
     this.sending = advance(this.sending, Step.Open)
     this.releaseContent()
     this.closeAfter = true
-    if (this.endsOnOpen) {
+    if (this.request.endsOnOpen) {
       this.sending = advance(this.sending, Step.End)
       exchange.endAt = this.queue.queued
     }
@@ -255,14 +235,14 @@ export class ClientConnection extends Connection {
   private receiveFinal(exchange: Http1Exchange, message: ResponseMessage): void {
     const { status } = message.line
     if (this.sending === Phase.Waiting) {
-      if (status < 300 && this.protocol === '') {
+      if (status < 300 && this.request.protocol === '') {
         // RFC 9112 §6.3: a length or coding in it means nothing.
         this.openTunnel(exchange, responseHead(status, withoutField(message.head.fields, 'content-length')))
         return
       }
       // On every version a 2xx opens the tunnel, so this one cannot be handed on as one.
       if (status < 300) {
-        this.refuseResponse(new ProtocolError(`the server answered ${status} instead of switching to ${this.protocol}`, 0))
+        this.refuseResponse(new ProtocolError(`the server answered ${status} instead of switching to ${this.request.protocol}`, 0))
         return
       }
       const { closeAfter } = this
@@ -273,9 +253,9 @@ export class ClientConnection extends Connection {
     if (!message.keepAlive) this.noteClose()
     // RFC 9110 §10.1.1: a final status before 100: the content is not sent. RFC 9112 §9.5: nor the rest
     // of it after an error that closes the connection.
-    if (this.awaitsContinue || (status >= 400 && !message.keepAlive)) this.refuseContent()
+    if (this.request.awaitsContinue || (status >= 400 && !message.keepAlive)) this.refuseContent()
     this.idleTimeout = idleTimeoutFor(message.section.keepAlive, this.limits.idleTimeout)
-    const framing = responseFraming(message, this.method === 'HEAD')
+    const framing = responseFraming(message, this.request.method === 'HEAD')
     this.reader.start(framing, message.section.contentLength)
     this.receiving = advance(this.receiving, framing === Framing.None ? Step.HeadOnly : Step.Head)
     this.deliverHead(exchange, message.head, framing === Framing.None)
@@ -292,6 +272,10 @@ export class ClientConnection extends Connection {
     } catch {
       // It only tells what will be seen anyway: the connection closes.
     }
+  }
+
+  protected dropHead(): void {
+    this.heads.drop()
   }
 
   protected receiveBehind(_buffer: Uint8Array, _at: number, _limit: number): void {
@@ -324,7 +308,7 @@ export class ClientConnection extends Connection {
   private closedError(): HeddleError {
     if (!this.begun)
       return new PeerError('PEER_CLOSED', 'the server closed the connection before the request was sent', { unprocessed: true })
-    if (this.receiving === Phase.Head && !this.heads.started && this.informational === 0) {
+    if (this.receiving === Phase.Head && !this.heads.started && this.request.informational === 0) {
       return new PeerError('PEER_CLOSED', 'the server closed the connection without an answer')
     }
     return new PeerError('MESSAGE_TRUNCATED', 'the server closed the connection within the response')
@@ -489,7 +473,7 @@ export class ClientConnection extends Connection {
     if (this.receiving !== Phase.Head) return Waiting.None
     if (this.current === undefined) return Waiting.Idle
     if (this.queue.ready || !this.begun) return Waiting.None
-    if (this.awaitsContinue) return Waiting.Continue
+    if (this.request.awaitsContinue) return Waiting.Continue
     return this.sending === Phase.Ended || this.sending === Phase.Waiting ? Waiting.Response : Waiting.None
   }
 
@@ -497,7 +481,7 @@ export class ClientConnection extends Connection {
     const exchange = this.current
     if (exchange === undefined) {
       this.close(undefined)
-    } else if (this.awaitsContinue) {
+    } else if (this.request.awaitsContinue) {
       // RFC 9110 §10.1.1: not for an indefinite period; the server may not know the expectation.
       this.releaseContent()
     } else {

@@ -71,6 +71,8 @@ export abstract class Connection extends RunLoop implements HttpConnection, Exch
   abstract discard(exchange: Http1Exchange): void
   /** Reads in a head at `at`; returns where it stopped. */
   protected abstract receiveHead(buffer: Uint8Array, at: number, limit: number): number
+  /** Lets go of a head that was not received to its end. */
+  protected abstract dropHead(): void
   /** Octets behind the message received: of a pipelined request, or of nothing that was asked for. */
   protected abstract receiveBehind(buffer: Uint8Array, at: number, limit: number): void
   /** False while a new message may not begin: what arrives has to wait. */
@@ -151,14 +153,19 @@ export abstract class Connection extends RunLoop implements HttpConnection, Exch
     if (this.backlogLength === 0) return false
     if (this.receiving === Phase.Head ? !this.mayReceiveHead : this.receiving !== Phase.Tunnel) return false
     const { backlog, backlogLength } = this
-    this.dropInput()
+    this.dropBacklog()
     this.read(backlog, 0, backlogLength)
     return true
   }
 
-  protected dropInput(): void {
+  private dropBacklog(): void {
     this.backlog = noBytes
     this.backlogLength = 0
+  }
+
+  protected dropInput(): void {
+    this.dropBacklog()
+    this.dropHead()
   }
 
   private receiveContent(buffer: Uint8Array, at: number, limit: number): number {

@@ -128,8 +128,8 @@ function withJoinedCookies(fields: Fields): Fields {
     } else if (cookieAt < 0) {
       cookieAt = joined.length + 1
       joined.push('cookie', value)
-    } else {
-      joined[cookieAt] += `; ${value}`
+    } else if (value !== '') {
+      joined[cookieAt] = joined[cookieAt] === '' ? value : `${joined[cookieAt]}; ${value}`
     }
   }
   return joined

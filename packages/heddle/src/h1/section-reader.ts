@@ -67,6 +67,13 @@ export class SectionReader<Line extends object, Message extends object> {
     this.entry = undefined
   }
 
+  /** Lets go of everything: nothing will be read any more. */
+  drop(): void {
+    this.next()
+    this.carry.clear()
+    this.builder.reset()
+  }
+
   /**
    * Reads on at `at` and returns where it stopped: behind the empty line if `section` is set then, at
    * `limit` if more is needed or `fault` is set.

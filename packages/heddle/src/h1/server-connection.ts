@@ -133,6 +133,10 @@ export class ServerConnection extends Connection {
     this.deliverHead(exchange, message.head, framing === Framing.None)
   }
 
+  protected dropHead(): void {
+    this.heads.drop()
+  }
+
   protected receiveBehind(buffer: Uint8Array, at: number, limit: number): void {
     this.keep(buffer, at, limit)
   }

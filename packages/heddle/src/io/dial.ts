@@ -1,5 +1,5 @@
 import { lookup as systemLookup, type LookupAddress } from 'node:dns'
-import { connect, isIP, type LookupFunction, type Socket } from 'node:net'
+import { connect, isIP, type LookupFunction, type OnReadOpts, type Socket } from 'node:net'
 import type { TLSSocket } from 'node:tls'
 import { HeddleError, NetworkError, TimeoutError, UsageError, type ConnectionInfo, type StreamEngine } from '../http/index.ts'
 import { hostAndPort, interleave, literalAddress, lookupResult, type IpAddress } from './addresses.ts'
@@ -8,6 +8,7 @@ import { openTunnel } from './connect-proxy.ts'
 import { alpnOf, connectionFacts } from './connection-facts.ts'
 import { describe } from './errors.ts'
 import { Race, type AttemptFailure } from './happy-eyeballs.ts'
+import { sharedReads, shareReads } from './shared-reads.ts'
 import type { SocketLike } from './socket.ts'
 import { StreamDriver, type DriverOptions } from './tcp-driver.ts'
 import { secure, type TlsClientOptions } from './tls-client.ts'
@@ -70,9 +71,6 @@ type Phase = 'looking up the name' | 'connecting' | 'asking the proxy' | 'shakin
 
 /** RFC 1122 §4.2.3.6: probes of an idle connection begin after this many ms. */
 const keepAliveDelay = 60_000
-
-/** One read buffer for all plain connections of the thread: it is empty again when a read callback returns. */
-let readBuffer: Buffer | undefined
 
 /** Where the bytes of a socket with `onread` go; before somebody is attached it is paused. */
 interface ReadTarget {
@@ -251,11 +249,13 @@ class DialledSocket implements Dialled {
   readonly socket: SocketLike
   readonly info: ConnectionInfo
   readonly alpn: string | undefined
+  readonly #nodeSocket: Socket
   readonly #clock: Clock
   readonly #reads: ReadTarget | undefined
 
   constructor(socket: Socket, path: string | undefined, reads: ReadTarget | undefined, clock: Clock) {
     this.socket = socket
+    this.#nodeSocket = socket
     this.info = connectionFacts(socket, path, false)
     this.alpn = alpnOf(socket)
     this.#clock = clock
@@ -264,7 +264,8 @@ class DialledSocket implements Dialled {
 
   attach(engine: StreamEngine, options?: DriverOptions): StreamDriver {
     const reads = this.#reads
-    const driver = new StreamDriver(this.socket, this.#clock, reads === undefined ? options : { ...options, pushed: true })
+    const pushed = reads !== undefined || shareReads(this.#nodeSocket, (byteCount, buffer) => driver.onRead(byteCount, buffer))
+    const driver = new StreamDriver(this.socket, this.#clock, pushed ? { ...options, pushed } : options)
     if (reads !== undefined) reads.driver = driver
     driver.attach(engine)
     return driver
@@ -309,15 +310,8 @@ function connectTo(address: string, port: number, options: DialOptions, reads: R
   })
 }
 
-function onread(reads: ReadTarget | undefined): object {
-  if (reads === undefined) return {}
-  readBuffer ??= Buffer.allocUnsafeSlow(65_536)
-  return {
-    onread: {
-      buffer: readBuffer,
-      callback: (byteCount: number, buffer: Uint8Array): boolean => reads.driver?.onRead(byteCount, buffer) ?? false,
-    },
-  }
+function onread(reads: ReadTarget | undefined): { onread?: OnReadOpts } {
+  return reads === undefined ? {} : { onread: sharedReads((byteCount, buffer) => reads.driver?.onRead(byteCount, buffer) ?? false) }
 }
 
 function checkTarget(target: DialTarget, { proxy, localAddress }: DialOptions): void {

@@ -3,6 +3,7 @@ import { UsageError, type Address, type ConnectionInfo, type StreamEngine } from
 import { ipEnd, unixEnd } from './addresses.ts'
 import type { Clock } from './clock.ts'
 import { alpnOf, connectionFacts } from './connection-facts.ts'
+import { shareReads } from './shared-reads.ts'
 import type { SocketLike } from './socket.ts'
 import { StreamDriver, type DriverOptions } from './tcp-driver.ts'
 import { TlsAcceptor, type TlsOwner, type TlsServerOptions } from './tls-server.ts'
@@ -28,6 +29,8 @@ export interface ListenOptions {
   readonly reusePort?: boolean | undefined
   /** As in `net.Server.listen`: workers of node:cluster do not share it. Default false. */
   readonly exclusive?: boolean | undefined
+  /** Connections read into one buffer of the thread where this Node can do so. Default true; false: by 'data'. */
+  readonly sharedReads?: boolean | undefined
   /** A connection stands, TLS included. It must be attached, or its socket destroyed. A throw destroys that connection. */
   onConnection(accepted: Accepted): void
   /** A handshake, a callback or accept itself failed; counted besides. It concerns no connection that was handed over. */
@@ -195,7 +198,7 @@ class SocketListener implements Listener, TlsOwner {
 
   #handOver(socket: Socket): void {
     try {
-      this.#options.onConnection(new AcceptedSocket(socket, this.#options.path, this.#options.clock))
+      this.#options.onConnection(new AcceptedSocket(socket, this.#options))
     } catch (error) {
       socket.on('error', () => {})
       socket.destroy()
@@ -216,17 +219,22 @@ class AcceptedSocket implements Accepted {
   readonly socket: SocketLike
   readonly info: ConnectionInfo
   readonly alpn: string | undefined
+  readonly #nodeSocket: Socket
   readonly #clock: Clock
+  readonly #sharedReads: boolean
 
-  constructor(socket: Socket, path: string | undefined, clock: Clock) {
+  constructor(socket: Socket, { path, clock, sharedReads = true }: ListenOptions) {
     this.socket = socket
+    this.#nodeSocket = socket
+    this.#sharedReads = sharedReads
     this.info = connectionFacts(socket, path, true)
     this.alpn = alpnOf(socket)
     this.#clock = clock
   }
 
   attach(engine: StreamEngine, options?: DriverOptions): StreamDriver {
-    const driver = new StreamDriver(this.socket, this.#clock, options)
+    const pushed = this.#sharedReads && shareReads(this.#nodeSocket, (byteCount, buffer) => driver.onRead(byteCount, buffer))
+    const driver = new StreamDriver(this.socket, this.#clock, pushed ? { ...options, pushed } : options)
     driver.attach(engine)
     return driver
   }

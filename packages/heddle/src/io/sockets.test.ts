@@ -18,7 +18,7 @@ import { hashOf, TestEngine } from './test-engine.test.ts'
 
 const clock = systemClock()
 const certificate = makeCertificate({ names: ['localhost'], ipAddresses: ['127.0.0.1'] })
-const kinds = ['tcp', 'tls', 'unix'] as const
+const kinds = ['tcp', 'tls', 'unix', "tcp by 'data'", "tls by 'data'"] as const
 type Kind = (typeof kinds)[number]
 
 interface Side {
@@ -68,14 +68,15 @@ async function startLink(t: TestContext, kind: Kind): Promise<Link> {
   }
   const listener = await startListener(t, {
     path,
-    tls: kind === 'tls' ? certificate : undefined,
+    tls: kind.startsWith('tls') ? certificate : undefined,
+    sharedReads: !kind.endsWith("'data'"),
     onConnection: (one) => {
       accepted = one
       driver = one.attach(engine)
     },
   })
   const target = path === undefined ? { host: '127.0.0.1', port: listener.address.port } : { path }
-  const dialled = await dialOnce(target, { tls: kind === 'tls' ? { ca: certificate.cert } : undefined })
+  const dialled = await dialOnce(target, { tls: kind.startsWith('tls') ? { ca: certificate.cert } : undefined })
   const clientEngine = new TestEngine()
   const clientDriver = dialled.attach(clientEngine)
   t.after(() => dialled.socket.destroy())
@@ -213,7 +214,7 @@ for (const kind of kinds) {
     server.engine.onDirty()
     await until(() => client.engine.error !== undefined || client.engine.calls.includes('end'), 'the end')
     // Unix sockets and TLS have no RST of their own: the connection is just gone.
-    if (kind === 'tcp') assert.deepEqual(client.engine.calls, ['error PEER_RESET'])
+    if (kind.startsWith('tcp')) assert.deepEqual(client.engine.calls, ['error PEER_RESET'])
     assert.ok(server.socket.destroyed)
   })
 
@@ -232,6 +233,19 @@ for (const kind of kinds) {
     await until(() => client.engine.text === 'onetwo', 'the second')
   })
 }
+
+test('reads are shared on this Node, on both sides, unless told otherwise', async (t) => {
+  // A Node whose sockets look otherwise works all the same, by 'data'; this test tells that it came.
+  const listeners = async (kind: Kind): Promise<number[]> => {
+    const { client, server } = await startLink(t, kind)
+    return [client.socket.listenerCount('data'), server.socket.listenerCount('data')]
+  }
+  assert.deepEqual(await listeners('tcp'), [0, 0])
+  assert.deepEqual(await listeners('tls'), [0, 0])
+  assert.deepEqual(await listeners('unix'), [0, 0])
+  assert.deepEqual(await listeners("tcp by 'data'"), [0, 1])
+  assert.deepEqual(await listeners("tls by 'data'"), [0, 1])
+})
 
 test('tcp: many dialled connections share one read buffer and mix nothing up', async (t) => {
   const listener = await startListener(t, {

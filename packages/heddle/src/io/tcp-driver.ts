@@ -33,6 +33,12 @@ export interface DriverOptions {
 /** Writes up to this size that the kernel takes at once get no callback: it would cost a `nextTick` per turn. */
 const smallWrite = 16_384
 
+/**
+ * Bodies of one turn while the last write did not leave at once: only a write that left whole shows
+ * progress, and a slow reader that takes it within the engine's send time limit must not be cut off.
+ */
+const slowTurnLimit = 65_536
+
 const defaults: DriverOptions = {}
 
 /**
@@ -40,7 +46,7 @@ const defaults: DriverOptions = {}
  *
  * - what comes up while input is read, or while an alarm expires, leaves at the end of that callback;
  * - what comes up elsewhere (`engine.onDirty`) leaves in the next batch of `clock.soon`;
- * - a turn is one `socket.write`, of at most `turnLimit` bytes of bodies; more follows in the next
+ * - a turn is one `socket.write`, of at most `turnLimit` bytes of bodies (64 KiB to a slow reader); more follows in the next
  *   batch, so that one big response does not hold up the others;
  * - while the socket holds `highWater` unsent bytes the engine gets no room for bodies, so what it
  *   was asked for counts as sent.
@@ -117,7 +123,10 @@ export class StreamDriver {
       this.turn()
     }
     this.onDirty = () => this.planFlush()
-    this.onWritten = () => this.written()
+    this.onWritten = (error) => {
+      // A failed write says no more than the 'error' that follows it.
+      if (error === undefined || error === null) this.written()
+    }
     this.onData = (chunk) => this.receive(chunk, chunk.length)
     this.onEnd = () => this.receiveEnd()
     this.onError = (error) => this.fail(transportError(error))
@@ -153,9 +162,11 @@ export class StreamDriver {
 
   /**
    * Takes the engine off and leaves the socket as it is, paused and with nobody listening: for a
-   * tunnel that something else continues. Everything sent must have left.
+   * tunnel that something else continues. Everything sent must have left. Not for `pushed` drivers,
+   * whose socket gives its bytes to nobody else: throws UsageError.
    */
   detach(): void {
+    if (this.options.pushed === true) throw new UsageError('a socket with onread cannot be handed on')
     const { engine, socket } = this
     this.engine = undefined
     this.departed = undefined
@@ -279,7 +290,7 @@ export class StreamDriver {
     const { output, socket } = this
     // A blocked socket has no room for bodies. The engine is asked all the same: it has to know what
     // it cannot get rid of, for that has a time limit.
-    output.startTurn(this.blocked ? 0 : this.turnLimit, socket.writableLength === 0)
+    output.startTurn(this.blocked ? 0 : this.slow ? Math.min(slowTurnLimit, this.turnLimit) : this.turnLimit, socket.writableLength === 0)
     // Dirt from now on may come too late for this turn.
     this.running = false
     const more = engine.transmit(output, now)

@@ -4,18 +4,16 @@
  */
 export { makeAuthority, makeCertificate, type Certificate, type CertificateOptions } from './certificate.ts'
 export { exchangeConformance, type ConformanceOptions } from './conformance.ts'
+export { Side, WatchedExchange, type SendPlan } from './conformance/side.ts'
 export {
-  Side,
   Stage,
   streamProtocol,
-  WatchedExchange,
   type CaseOptions,
   type ConformanceCase,
   type ConformanceLimits,
   type ConformancePair,
   type ConformanceProtocol,
   type ConnectOptions,
-  type SendPlan,
 } from './conformance/stage.ts'
 export { EngineLoop, type EngineLoopOptions, type EngineSink } from './engine-loop.ts'
 export { type WorldEvent } from './events.ts'

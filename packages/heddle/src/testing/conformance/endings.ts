@@ -1,17 +1,7 @@
 import assert from 'node:assert/strict'
 import { CancelReason, HeddleError, responseHead, UsageError, type ExchangeHandler } from '../../http/index.ts'
-import {
-  assertReceived,
-  assertWell,
-  conformanceCase,
-  get,
-  post,
-  whenReceived,
-  type ConformanceCase,
-  type SendPlan,
-  type Side,
-  type Stage,
-} from './stage.ts'
+import type { SendPlan, Side } from './side.ts'
+import { assertReceived, assertWell, conformanceCase, get, post, whenReceived, type ConformanceCase, type Stage } from './stage.ts'
 
 const ends: readonly (SendPlan['finish'] & {})[] = ['last', 'apart', ['x-trailer', '1']]
 

@@ -1,16 +1,7 @@
 import assert from 'node:assert/strict'
 import { CancelReason, responseHead } from '../../http/index.ts'
-import {
-  assertReceived,
-  assertWell,
-  conformanceCase,
-  get,
-  post,
-  whenReceived,
-  type ConformanceCase,
-  type Side,
-  type Stage,
-} from './stage.ts'
+import type { Side } from './side.ts'
+import { assertReceived, assertWell, conformanceCase, get, post, whenReceived, type ConformanceCase, type Stage } from './stage.ts'
 
 /** Room for what waits between a sender that was told false and a receiver: buffers of engine and link, both ways once. */
 const between = 1_000_000

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { CancelReason, requestHead, responseHead } from '../../http/index.ts'
 import type { Random } from '../random.ts'
-import { conformanceCase, type ConformanceCase, type Side, type Stage } from './stage.ts'
+import type { Side } from './side.ts'
+import { conformanceCase, type ConformanceCase, type Stage } from './stage.ts'
 
 /** What one side has done so far, so that only what is allowed is tried. */
 interface Progress {

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { CancelReason, requestHead, responseHead, type Head } from '../../http/index.ts'
-import { assertReceived, assertWell, conformanceCase, type ConformanceCase, type Side, type Stage } from './stage.ts'
+import type { Side } from './side.ts'
+import { assertReceived, assertWell, conformanceCase, type ConformanceCase, type Stage } from './stage.ts'
 
 const requests: Record<string, Head> = {
   CONNECT: requestHead('CONNECT', '', 'target.test:443', ''),
