@@ -13,8 +13,9 @@ export const Kind = {
   Host: 8,
   Cookie: 9,
   Priority: 10,
+  Expect: 11,
   /** Makes its message malformed: a bad name or value, an unknown pseudo-header field, a connection-specific field. */
-  Malformed: 11,
+  Malformed: 12,
 } as const
 export type Kind = (typeof Kind)[keyof typeof Kind]
 
@@ -29,6 +30,7 @@ const kinds: ReadonlyMap<string, Kind> = new Map<string, Kind>([
   ['host', Kind.Host],
   ['cookie', Kind.Cookie],
   ['priority', Kind.Priority],
+  ['expect', Kind.Expect],
   // RFC 9113 §8.2.2, RFC 9114 §4.2: connection-specific fields make a message malformed.
   ['connection', Kind.Malformed],
   ['keep-alive', Kind.Malformed],

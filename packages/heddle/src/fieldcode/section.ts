@@ -28,6 +28,8 @@ export interface FieldSection {
   readonly contentLength: number
   /** Value of the `priority` field, or empty. */
   readonly priority: string
+  /** The client waits for a 100 before it sends content. */
+  readonly expectContinue: boolean
 }
 
 /**
@@ -42,6 +44,8 @@ export class SectionReader {
   #tooLarge: boolean
   #lines: number
   #size: number
+  /** Pseudo-header fields there were: bits by kind. */
+  #seen: number
   #method: string
   #scheme: string
   #authority: string | undefined
@@ -51,6 +55,7 @@ export class SectionReader {
   #host: string | undefined
   #contentLength: number
   #priority: string
+  #expectContinue: boolean
 
   constructor(limits: SectionLimits) {
     this.#limits = limits
@@ -60,6 +65,7 @@ export class SectionReader {
     this.#tooLarge = false
     this.#lines = 0
     this.#size = 0
+    this.#seen = 0
     this.#method = ''
     this.#scheme = ''
     this.#authority = undefined
@@ -69,6 +75,7 @@ export class SectionReader {
     this.#host = undefined
     this.#contentLength = noLength
     this.#priority = ''
+    this.#expectContinue = false
   }
 
   start(role: SectionRole): void {
@@ -78,6 +85,7 @@ export class SectionReader {
     this.#tooLarge = false
     this.#lines = 0
     this.#size = 0
+    this.#seen = 0
     this.#method = ''
     this.#scheme = ''
     this.#authority = undefined
@@ -87,6 +95,7 @@ export class SectionReader {
     this.#host = undefined
     this.#contentLength = noLength
     this.#priority = ''
+    this.#expectContinue = false
   }
 
   /** Adds one line. Past a limit or a fault nothing is kept, so a bomb of tiny references costs no memory. */
@@ -102,8 +111,9 @@ export class SectionReader {
     ) {
       this.#tooLarge = true
     }
-    if (kind === Kind.Malformed) this.#fail(`malformed field line ${JSON.stringify(name.slice(0, 64))}`)
-    if (this.#tooLarge || this.#fault !== '') return
+    if (this.#fault !== '') return
+    if (kind === Kind.Malformed) return this.#fail(`malformed field line ${JSON.stringify(name.slice(0, 64))}`)
+    if (this.#tooLarge) return
     if (kind >= Kind.Authority && kind <= Kind.Status) this.#addPseudo(kind, name, value)
     else if (kind === Kind.Host) this.#addHost(value)
     else {
@@ -112,6 +122,7 @@ export class SectionReader {
         if (this.#contentLength !== noLength || this.#role === SectionRole.Trailers) return this.#fail('a second content-length')
         this.#contentLength = parseLength(value)
       } else if (kind === Kind.Priority) this.#priority = value
+      else if (kind === Kind.Expect) this.#expectContinue = value.toLowerCase() === '100-continue'
       this.#fields.push(name, value)
     }
   }
@@ -122,35 +133,29 @@ export class SectionReader {
     if (this.#role === SectionRole.Trailers || (kind === Kind.Status) !== (this.#role === SectionRole.Response)) {
       return this.#fail(`${name} does not belong here`)
     }
-    let twice = false
+    if ((this.#seen & (1 << kind)) !== 0) return this.#fail(`${name} twice`)
+    this.#seen |= 1 << kind
     switch (kind) {
       case Kind.Authority:
-        twice = this.#authority !== undefined
         this.#authority = value
         break
       case Kind.Method:
-        twice = this.#method !== ''
         this.#method = value
         if (!isToken(value)) this.#fail('a method that is no token')
         break
       case Kind.Path:
-        twice = this.#path !== ''
         this.#path = value
         break
       case Kind.Scheme:
-        twice = this.#scheme !== ''
         this.#scheme = value
         break
       case Kind.Protocol:
-        twice = this.#protocol !== ''
         this.#protocol = value
         if (!isToken(value)) this.#fail('a protocol that is no token')
         break
       default:
-        twice = this.#status !== 0
         this.#status = Number(value)
     }
-    if (twice) this.#fail(`${name} twice`)
   }
 
   #addHost(value: string): void {
@@ -185,6 +190,7 @@ export class SectionReader {
       tooLarge: this.#tooLarge,
       contentLength: this.#contentLength,
       priority: this.#priority,
+      expectContinue: this.#expectContinue,
     }
   }
 

@@ -11,16 +11,16 @@ export class Budget {
     this.#burst = burst
     this.#rate = rate
     this.#tokens = burst
-    this.#filledAt = -1
+    this.#filledAt = 0
   }
 
   /** Takes one; false: the budget is spent. */
   take(now: Instant): boolean {
-    if (this.#tokens < 1) {
+    if (this.#tokens < this.#burst) {
       this.#tokens = Math.min(this.#burst, this.#tokens + ((now - this.#filledAt) * this.#rate) / 1000)
-      this.#filledAt = now
-      if (this.#tokens < 1) return false
-    } else if (this.#tokens === this.#burst) this.#filledAt = now
+    }
+    this.#filledAt = now
+    if (this.#tokens < 1) return false
     this.#tokens--
     return true
   }

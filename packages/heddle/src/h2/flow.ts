@@ -1,66 +1,153 @@
 import { largestWindow } from './frame.ts'
+import type { Connection } from './connection.ts'
+import { Phase } from './state.ts'
+import type { Stream } from './stream.ts'
 
-/**
- * A window we send into (RFC 9113 §6.9). It can be negative: SETTINGS_INITIAL_WINDOW_SIZE may shrink
- * under what was sent already (RFC 9113 §6.9.2).
- */
-export class SendWindow {
-  size: number
+/** RFC 9113 §6.9.2: every window until SETTINGS and WINDOW_UPDATE say otherwise. */
+export const firstWindow = 65_535
+/** With less than this left the peer may have to wait. */
+const scarce = 16_384
 
-  constructor(size: number) {
-    this.size = size
+/** The two windows of a stream, or of a connection (RFC 9113 §6.9). */
+export class Windows {
+  /** What we may send. Negative when SETTINGS_INITIAL_WINDOW_SIZE shrank under what was sent already (RFC 9113 §6.9.2). */
+  sendWindow: number
+  /** What the peer's window is filled up to. */
+  receiveTarget: number
+  /** What the peer may still send. */
+  receiveLeft: number
+  /** Consumed and not given back yet. */
+  receiveOwed: number
+
+  constructor(sendWindow: number, receiveWindow: number) {
+    this.sendWindow = sendWindow
+    this.receiveTarget = receiveWindow
+    this.receiveLeft = receiveWindow
+    this.receiveOwed = 0
   }
 
   /** Takes the peer's credit, or a change of its setting; false: the window would pass 2^31 - 1. */
-  grow(byteCount: number): boolean {
-    if (this.size + byteCount > largestWindow) return false
-    this.size += byteCount
+  growSend(byteCount: number): boolean {
+    if (this.sendWindow + byteCount > largestWindow) return false
+    this.sendWindow += byteCount
     return true
-  }
-}
-
-/**
- * A window we receive into. Credit goes back when half of it is used up: one WINDOW_UPDATE for many
- * frames, and the sender never waits for it on a short path.
- */
-export class ReceiveWindow {
-  /** What the window is filled up to. */
-  target: number
-  /** What the peer may still send. */
-  left: number
-  /** Consumed and not given back yet. */
-  owed: number
-
-  constructor(size: number) {
-    this.target = size
-    this.left = size
-    this.owed = 0
   }
 
   /** The peer sent `byteCount`; false: more than the window allowed. */
-  take(byteCount: number): boolean {
-    this.left -= byteCount
-    return this.left >= 0
+  takeReceived(byteCount: number): boolean {
+    this.receiveLeft -= byteCount
+    return this.receiveLeft >= 0
   }
 
-  /** `byteCount` was consumed; true: it is time for a WINDOW_UPDATE. */
-  consume(byteCount: number): boolean {
-    this.owed += byteCount
-    return this.owed * 2 >= this.target
+  /**
+   * `byteCount` was consumed; true: it is time for a WINDOW_UPDATE. Half a window at a time: one frame
+   * of credit for many of content, and the sender never waits for it on a short path.
+   */
+  consumed(byteCount: number): boolean {
+    this.receiveOwed += byteCount
+    return this.receiveOwed * 2 >= this.receiveTarget
   }
 
   /** The increment of the WINDOW_UPDATE to send now. */
   refill(): number {
-    const { owed } = this
-    this.owed = 0
-    this.left += owed
-    return owed
+    const { receiveOwed } = this
+    this.receiveOwed = 0
+    this.receiveLeft += receiveOwed
+    return receiveOwed
   }
 
-  /** Widens the window; the difference goes to the peer with the next update. */
+  /** Widens the peer's window; the difference is given with the next update. */
   widen(target: number): void {
-    if (target <= this.target) return
-    this.owed += target - this.target
-    this.target = target
+    if (target <= this.receiveTarget) return
+    this.receiveOwed += target - this.receiveTarget
+    this.receiveTarget = target
+  }
+}
+
+/**
+ * When the peer gets credit, and how much: half a window at a time, the connection's window large from
+ * the start, and both growing while they, and not the path, are what limits the peer.
+ */
+export class Credit {
+  /** When the connection's window was last opened after it had become scarce. */
+  openedAt: number
+  readonly #owner: Connection
+  /** What the streams' windows are widened to, once they turn out to be used. */
+  #streamTarget: number
+  /** A WINDOW_UPDATE of the connection is due. */
+  #due: boolean
+  /** Streams that are due. */
+  #first: Stream | undefined
+  #last: Stream | undefined
+
+  constructor(owner: Connection) {
+    this.openedAt = 0
+    this.#owner = owner
+    this.#streamTarget = owner.limits.streamWindow
+    this.#first = undefined
+    this.#last = undefined
+    owner.windows.widen(owner.limits.connectionWindow)
+    this.#due = owner.windows.receiveOwed > 0
+  }
+
+  /** `byteCount` octets of `stream` need not be held any more. */
+  give(stream: Stream, byteCount: number): void {
+    if (byteCount === 0) return
+    this.giveConnection(byteCount)
+    if (stream.receiving === Phase.Ended || !stream.consumed(byteCount) || stream.inCredits) return
+    stream.inCredits = true
+    stream.nextCredit = undefined
+    if (this.#last === undefined) this.#first = stream
+    else this.#last.nextCredit = stream
+    this.#last = stream
+    this.#owner.liveness.probeBandwidth()
+    this.#owner.markDirty()
+  }
+
+  /** As `give`, for octets of a stream that is gone or shall not be sent more. */
+  giveConnection(byteCount: number): void {
+    const owner = this.#owner
+    if (byteCount === 0 || !owner.windows.consumed(byteCount) || this.#due) return
+    this.#due = true
+    owner.liveness.probeBandwidth()
+    owner.markDirty()
+  }
+
+  /** `byteCount` octets of content came within one round trip: most of a window means that the window was the limit. */
+  measured(byteCount: number): void {
+    const { limits, windows } = this.#owner
+    if (byteCount * 3 >= this.#streamTarget * 2) this.#streamTarget = Math.min(limits.maxWindow, this.#streamTarget * 2)
+    if (byteCount * 3 >= windows.receiveTarget * 2) windows.widen(Math.min(limits.maxWindow, windows.receiveTarget * 2))
+    windows.widen(Math.min(limits.maxWindow, this.#streamTarget))
+  }
+
+  /** True: no window can grow any more. */
+  get isWidest(): boolean {
+    const { limits, windows } = this.#owner
+    return this.#streamTarget >= limits.maxWindow && windows.receiveTarget >= limits.maxWindow
+  }
+
+  /** Stages the updates that are due. */
+  stage(): void {
+    const { windows, sender, now } = this.#owner
+    let stream = this.#first
+    this.#first = undefined
+    this.#last = undefined
+    while (stream !== undefined) {
+      const next = stream.nextCredit
+      stream.nextCredit = undefined
+      stream.inCredits = false
+      // RFC 9113 §5.1: a stream whose peer has ended needs no window.
+      if (!stream.closed && stream.receiving !== Phase.Ended) {
+        stream.widen(this.#streamTarget)
+        stream.receivedAt = now
+        sender.stageWindowUpdate(stream.id, stream.refill())
+      }
+      stream = next
+    }
+    if (!this.#due) return
+    this.#due = false
+    if (windows.receiveLeft < scarce) this.openedAt = now
+    sender.stageWindowUpdate(0, windows.refill())
   }
 }

@@ -1,49 +1,61 @@
 import type { Instant } from '../http/index.ts'
 import type { Connection } from './connection.ts'
-import { Flag, FrameType, writeUint32 } from './frame.ts'
 
 /** What one of our PINGs asks; its payload says it, so the answer does. */
-export const PingKind = { Alive: 1, Bandwidth: 2, Shutdown: 3 } as const
-export type PingKind = (typeof PingKind)[keyof typeof PingKind]
+const PingKind = { Alive: 1, Bandwidth: 2, Shutdown: 3 } as const
+type PingKind = (typeof PingKind)[keyof typeof PingKind]
 
+/** In front of the kind: what tells an answer to us from somebody's own. */
 const mark = 0x4864_6c65
+/**
+ * While nothing but answers to our PINGs arrives, the next question waits this many times longer: gRPC
+ * servers close connections that ask often and say nothing (their default allows one in 5 minutes).
+ */
+const patience = 20
 
 /**
  * Watches the path by PING: whether the peer is still there (after a silence while exchanges are open,
- * and when a connection that was idle is used again), and how much arrives in a round trip, which is
- * what the receive windows have to hold.
+ * and when a connection that was idle is used again), and how much content arrives in a round trip,
+ * which is what the receive windows have to hold.
  */
 export class Liveness {
   readonly #owner: Connection
   #heardAt: Instant
+  /** Silence after which the peer is asked, ms. */
+  #interval: number
   /** When an answer to `Alive` must be here; Infinity: none is awaited. */
   #answerBy: Instant
-  /** Bytes of content since the bandwidth PING; -1: none is under way. */
+  /** Octets of content since the bandwidth PING; -1: none is under way. */
   #sample: number
 
   constructor(owner: Connection) {
     this.#owner = owner
     this.#heardAt = owner.now
+    this.#interval = owner.limits.pingInterval
     this.#answerBy = Infinity
     this.#sample = -1
   }
 
-  /** Anything arrived: the peer lives. */
+  /** Something arrived, whatever it is: the peer lives. */
   heard(now: Instant): void {
     this.#heardAt = now
     this.#answerBy = Infinity
   }
 
+  /** A part of an exchange arrived. */
+  heardMessage(): void {
+    this.#interval = this.#owner.limits.pingInterval
+  }
+
   get deadline(): Instant {
     if (this.#answerBy !== Infinity) return this.#answerBy
-    return this.#owner.openExchanges > 0 ? this.#heardAt + this.#owner.limits.pingInterval : Infinity
+    return this.#owner.openExchanges > 0 ? this.#heardAt + this.#interval : Infinity
   }
 
   /** Asks, or gives up: true when the peer is dead. */
   expire(now: Instant): boolean {
     if (now >= this.#answerBy) return true
-    if (this.#answerBy === Infinity && this.#owner.openExchanges > 0 && now >= this.#heardAt + this.#owner.limits.pingInterval)
-      this.#ask(now)
+    if (now >= this.deadline) this.#ask(now)
     return false
   }
 
@@ -55,22 +67,23 @@ export class Liveness {
 
   #ask(now: Instant): void {
     this.#answerBy = now + this.#owner.limits.pingTimeout
-    this.ping(PingKind.Alive)
+    this.#ping(PingKind.Alive)
   }
 
-  ping(kind: PingKind): void {
-    const out = this.#owner.sender.stageFrame(8, FrameType.Ping, 0, 0)
-    writeUint32(out, mark)
-    writeUint32(out, kind)
+  pingShutdown(): void {
+    this.#ping(PingKind.Shutdown)
+  }
+
+  #ping(kind: PingKind): void {
+    this.#owner.sender.staging.ping(0, mark, kind)
     this.#owner.markDirty()
   }
 
   /** Half a window went by: measures a round trip, unless one is being measured. */
   probeBandwidth(): void {
-    const { receiveWindow, limits } = this.#owner
-    if (this.#sample >= 0 || receiveWindow.target >= limits.maxWindow) return
+    if (this.#sample >= 0 || this.#owner.credit.isWidest) return
     this.#sample = 0
-    this.ping(PingKind.Bandwidth)
+    this.#ping(PingKind.Bandwidth)
   }
 
   contentArrived(byteCount: number): void {
@@ -80,28 +93,12 @@ export class Liveness {
   /** Our PING came back. */
   answered(first: number, second: number): void {
     if (first !== mark) return
-    if (second === PingKind.Shutdown) this.#owner.shutdownRoundTrip()
+    if (second === PingKind.Alive) this.#interval = this.#owner.limits.pingInterval * patience
+    else if (second === PingKind.Shutdown) this.#owner.lifetime.roundTripOver()
     else if (second === PingKind.Bandwidth && this.#sample >= 0) {
-      const { receiveWindow, limits } = this.#owner
       const sample = this.#sample
       this.#sample = -1
-      // Most of a window in one round trip: the window, not the path, was the limit.
-      if (sample * 3 < receiveWindow.target * 2) return
-      receiveWindow.widen(Math.min(limits.maxWindow, receiveWindow.target * 2))
-      this.#owner.creditDue = true
-      for (const stream of this.#owner.streams.values()) {
-        stream.receiveWindow.widen(Math.min(limits.maxWindow, stream.receiveWindow.target * 2))
-        this.#owner.sender.creditStream(stream)
-      }
+      this.#owner.credit.measured(sample)
     }
-  }
-
-  /** Answers the peer's PING. */
-  answer(first: number, second: number): void {
-    const { sender } = this.#owner
-    const out = sender.stageFrame(8, FrameType.Ping, Flag.Ack, 0)
-    writeUint32(out, first)
-    writeUint32(out, second)
-    sender.provoked++
   }
 }

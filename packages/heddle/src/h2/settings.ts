@@ -1,5 +1,6 @@
-import type { Outbox } from '../bytes/index.ts'
-import { ErrorCode, FrameType, largestWindow, readUint32, smallestMaxFrameSize, writeFrameHeader, writeUint32 } from './frame.ts'
+import { ErrorCode, FrameType, largestWindow, readUint32, smallestMaxFrameSize, writeUint32 } from './frame.ts'
+import { firstWindow } from './flow.ts'
+import type { Staging } from './staging.ts'
 
 /** RFC 9113 §6.5.2, RFC 8441 §3, RFC 9218 §2.1. */
 export const SettingId = {
@@ -13,6 +14,9 @@ export const SettingId = {
   NoRfc7540Priorities: 0x9,
 } as const
 
+/** How many streams are open at once on a peer that sent SETTINGS without a limit: none is not a wish for all. */
+const unlimited = 1_000
+
 /** What one peer said of itself; begins with the RFC's defaults. */
 export class Settings {
   headerTableSize: number
@@ -22,16 +26,19 @@ export class Settings {
   maxFrameSize: number
   maxHeaderListSize: number
   enableConnectProtocol: boolean
+  /** A SETTINGS frame came. */
+  received: boolean
 
   constructor() {
     this.headerTableSize = 4096
     this.enablePush = true
     // RFC 9113 §6.5.2: no limit at first, and at least 100 is recommended; more than that waits for the peer's word.
     this.maxConcurrentStreams = 100
-    this.initialWindowSize = 65_535
+    this.initialWindowSize = firstWindow
     this.maxFrameSize = smallestMaxFrameSize
     this.maxHeaderListSize = Infinity
     this.enableConnectProtocol = false
+    this.received = false
   }
 
   /**
@@ -39,6 +46,8 @@ export class Settings {
    * a value that must not be, else NO_ERROR. `fromServer`: the sender is a server.
    */
   read(buffer: Uint8Array, start: number, limit: number, fromServer: boolean): ErrorCode {
+    if (!this.received) this.maxConcurrentStreams = unlimited
+    this.received = true
     for (let at = start; at < limit; at += 6) {
       const id = ((buffer[at] as number) << 8) | (buffer[at + 1] as number)
       const value = readUint32(buffer, at + 2)
@@ -81,12 +90,12 @@ export class Settings {
   }
 }
 
-/** Appends a SETTINGS frame of `[identifier, value, …]`. */
-export function writeSettings(out: Outbox, settings: readonly number[]): void {
-  writeFrameHeader(out, settings.length * 3, FrameType.Settings, 0, 0)
+/** Stages a SETTINGS frame of `[identifier, value, …]`. */
+export function writeSettings(staging: Staging, settings: readonly number[]): void {
+  const out = staging.frame(settings.length * 3, FrameType.Settings, 0, 0)
+  out.reserve(settings.length * 3)
   for (let i = 0; i < settings.length; i += 2) {
     const id = settings[i] as number
-    out.reserve(2)
     out.buffer[out.length++] = id >>> 8
     out.buffer[out.length++] = id
     writeUint32(out, settings[i + 1] as number)

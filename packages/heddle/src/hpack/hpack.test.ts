@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { Outbox } from '../bytes/index.ts'
 import { SectionRole, type FieldSection, type SectionLimits } from '../fieldcode/index.ts'
-import { noFields, requestHead, type Fields } from '../http/index.ts'
+import { noFields, requestHead, responseHead, type Fields } from '../http/index.ts'
 import { Decoder } from './decoder.ts'
 import { Encoder } from './encoder.ts'
 
@@ -179,7 +179,7 @@ test('what the encoder writes the decoder reads, through changing table sizes', 
         assert.equal(section.fault, '')
         assert.deepEqual(words(section), ['POST', 'https', '/p?q', 'a.example', ...fields])
         for (let times = 0; times < 3; times++) {
-          const response = encoded((out) => encoder.writeResponse(200, fields, 'Mon, 21 Oct 2013 20:13:21 GMT', out))
+          const response = encoded((out) => encoder.writeResponse(responseHead(200, fields), 'Mon, 21 Oct 2013 20:13:21 GMT', false, out))
           const read = decoder.decode(response, 0, response.length, SectionRole.Response)
           assert.ok(read !== undefined, decoder.fault)
           assert.deepEqual(words(read), [200, ...fields, 'date', 'Mon, 21 Oct 2013 20:13:21 GMT'])

@@ -73,23 +73,3 @@ www-authenticate`
 
 /** Entries of the static table. */
 export const staticCount = 61
-
-/** What the encoder wants to know of a name: its first index, and the indices of its values. */
-export interface StaticName {
-  readonly index: number
-  readonly values: ReadonlyMap<string, number>
-}
-
-/** The static table by name. */
-export const staticNames: ReadonlyMap<string, StaticName> = byName()
-
-function byName(): Map<string, StaticName> {
-  const names = new Map<string, { index: number; values: Map<string, number> }>()
-  for (let index = 1; index <= staticCount; index++) {
-    const { name, value } = staticTable[index] as Entry
-    let known = names.get(name)
-    if (known === undefined) names.set(name, (known = { index, values: new Map() }))
-    if (value !== '') known.values.set(value, index)
-  }
-  return names
-}
