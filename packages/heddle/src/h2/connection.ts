@@ -24,6 +24,7 @@ import type { Http2Limits } from './limits.ts'
 import type { Http2Options } from './options.ts'
 import { Liveness } from './ping.ts'
 import { Receiver } from './receive.ts'
+import type { ResetCounts } from './reset-counts.ts'
 import { Sender } from './send.ts'
 import { SettingId, Settings } from './settings.ts'
 import { TimeLimits } from './time-limits.ts'
@@ -58,6 +59,7 @@ export abstract class Connection implements StreamEngine, HttpConnection {
   readonly peerResets: Budget
   readonly provokedResets: Budget
   readonly emptyFrames: Budget
+  readonly resets: ResetCounts | undefined
   /** Time as the last call of the run loop gave it, in whole ms: a small integer costs no memory to keep. */
   now: Instant
   onDirty: () => void
@@ -99,6 +101,7 @@ export abstract class Connection implements StreamEngine, HttpConnection {
     this.peerResets = new Budget(limits.resetBurst, limits.resetRate)
     this.provokedResets = new Budget(limits.resetBurst, limits.resetRate)
     this.emptyFrames = new Budget(limits.emptyBurst, limits.emptyRate)
+    this.resets = options.resets
     this.sender = new Sender(this)
     this.exchanges = new Exchanges(this)
     this.lifetime = new Lifetime(this)

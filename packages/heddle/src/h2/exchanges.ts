@@ -211,6 +211,7 @@ export class Exchanges {
   sayReset(streamId: number, code: number): void {
     const remembered = this.#remembered
     this.#owner.sender.staging.reset(streamId, code)
+    this.#owner.resets?.countSent(code)
     remembered.add(streamId)
     if (remembered.size > mostRemembered) remembered.delete(remembered.values().next().value as number)
   }

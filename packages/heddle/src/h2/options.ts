@@ -1,4 +1,5 @@
 import type { Http2Limits } from './limits.ts'
+import type { ResetCounts } from './reset-counts.ts'
 
 /** What the owner of an HTTP/2 connection may choose; everything has a default. */
 export interface Http2Options {
@@ -10,4 +11,6 @@ export interface Http2Options {
   readonly date?: { httpDate(): string } | undefined
   /** Server: origins (`https://a.test`) this connection answers for, told in an ORIGIN frame (RFC 8336). Default: none is sent. */
   readonly origins?: readonly string[]
+  /** Counts streams that are reset, here or there. Default: nobody counts. */
+  readonly resets?: ResetCounts | undefined
 }

@@ -68,6 +68,7 @@ export function receiveReset(owner: Connection, buffer: Uint8Array, start: numbe
   if (streamId === 0 || exchanges.isIdle(streamId)) return lifetime.fail(ErrorCode.ProtocolError, 'RST_STREAM on an idle stream')
   const code = readUint32(buffer, start)
   const stream = exchanges.table.get(streamId)
+  owner.resets?.countReceived(code)
   if (stream === undefined) {
     exchanges.isRemembered(streamId, true)
     if (!owner.emptyFrames.take(owner.now)) lifetime.fail(ErrorCode.EnhanceYourCalm, 'too many resets of nothing')
