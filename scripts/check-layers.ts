@@ -12,7 +12,7 @@ const below: Readonly<Record<string, readonly string[]>> = {
   h1: ['bytes', 'http'],
   hpack: ['bytes', 'http', 'fieldcode'],
   qpack: ['bytes', 'http', 'fieldcode'],
-  h2: ['bytes', 'http', 'hpack'],
+  h2: ['bytes', 'http', 'fieldcode', 'hpack'],
   native: ['bytes'],
   quic: ['bytes', 'http', 'native'],
   h3: ['bytes', 'http', 'qpack', 'quic'],
