@@ -1,46 +1,68 @@
 import { List, type Linked } from '../bytes/index.ts'
-import type { Capabilities, Exchange, ExchangeHandler, HeddleError, Instant } from '../http/index.ts'
-import { UsageError, type ConnectionHandler, type HttpConnection } from '../http/index.ts'
-import type { Dialled } from '../io/index.ts'
+import type { Capabilities, ConnectionHandler, Exchange, ExchangeHandler, HeddleError, Instant } from '../http/index.ts'
+import { UsageError } from '../http/index.ts'
+import type { Dialled, DriverCounters } from '../io/index.ts'
+import type { ClientEngine } from './engine.ts'
 import type { PooledOrigin } from './origin.ts'
+import type { ClientProtocol } from './protocols.ts'
 import type { ClientTicket } from './ticket.ts'
 
 /**
- * One connection as the pool sees it: idle (parked in its origin's list), active (with tickets), or
- * draining (neither: unwanted content is being read away, or it is closing).
+ * One connection as the pool sees it: idle (parked in its origin's list without a ticket), active (with
+ * tickets; an HTTP/2 connection stays parked while it can take more), or draining (neither: unwanted
+ * content is being read away, or it is closing).
  */
 export class PooledConnection implements ConnectionHandler, Linked {
   previous: Linked | undefined
   next: Linked | undefined
   readonly origin: PooledOrigin
-  readonly engine: HttpConnection
+  readonly protocol: ClientProtocol
+  readonly engine: ClientEngine
+  /** What its socket carried. */
+  readonly traffic: DriverCounters
   /** The requests on it. */
   readonly tickets: List<ClientTicket>
   /** Requests it ever took. */
-  served: number
+  taken: number
+  /** A response began on it, so it was of use once. */
+  proven: boolean
   /** True while it stands in `origin.available`. */
   parked: boolean
+  /** Parked, and without a request. */
+  idle: boolean
   /** True: it takes no request any more. */
   retired: boolean
   /** True: it was retired to make room for another origin. */
   evicted: boolean
+  /** Requests that may run on it at once. */
+  capacity: number
+  /** Tunnels with a protocol may be tried. */
+  tunnels: boolean
 
-  constructor(origin: PooledOrigin, dialled: Dialled, now: Instant) {
+  constructor(origin: PooledOrigin, dialled: Dialled, protocol: ClientProtocol, now: Instant) {
+    const { settings } = origin.pool
     this.previous = undefined
     this.next = undefined
     this.origin = origin
+    this.protocol = protocol
+    this.traffic = { writes: 0, bytesRead: 0, bytesWritten: 0 }
     this.tickets = new List()
-    this.served = 0
+    this.taken = 0
+    this.proven = false
     this.parked = false
+    this.idle = false
     // Until the engine is there, a call from its constructor must find nothing to do.
     this.retired = true
     this.evicted = false
-    const engine = origin.pool.settings.makeEngine(dialled, this, origin.http1, now)
+    this.capacity = 1
+    this.tunnels = false
+    const engine = settings.makeEngine(protocol, dialled, this, origin.engines, now)
     this.engine = engine
     origin.connections.add(this)
-    if (origin.pool.settings.loopHold !== undefined) dialled.socket.unref?.()
-    dialled.attach(engine)
+    if (settings.loopHold !== undefined) dialled.socket.unref?.()
+    dialled.attach(engine, { counters: this.traffic })
     this.retired = false
+    origin.usable[protocol]++
   }
 
   /** Opens an exchange for `ticket`; false if it cannot take one after all. */
@@ -51,39 +73,61 @@ export class PooledConnection implements ConnectionHandler, Linked {
     return true
   }
 
+  /** True: another origin needs it more, so it takes no more requests. */
+  yields(): boolean {
+    if (!this.origin.pool.room.claims(this)) return false
+    this.#leave()
+    return true
+  }
+
   /** Takes waiting requests while it can; then, if it still can, waits for one itself. */
   offer(): void {
     if (this.retired) return
-    const { waiting, pool } = this.origin
-    while (this.engine.openable > 0) {
+    const { origin, engine } = this
+    const { waiting } = origin
+    while (engine.openable > 0) {
       const ticket = waiting.first
       if (ticket === undefined) {
-        if (!this.parked) this.origin.park(this)
+        if (!this.parked) origin.park(this)
         return
       }
-      if (pool.room.claims(this)) {
-        this.retired = true
-        return
-      }
-      const exchange = this.engine.open(ticket)
+      if (this.yields()) return
+      const exchange = engine.open(ticket)
       if (exchange === undefined) break
-      this.origin.unqueue(ticket)
+      origin.unqueue(ticket)
       this.#begin(ticket, exchange)
+      // The program was told and may have ended it all.
+      if (this.retired) return
     }
-    if (this.parked) this.origin.unpark(this)
+    if (this.parked) origin.unpark(this)
+    if (this.#isUsedUp) {
+      this.#leave()
+      origin.pool.retireSoon(this)
+    }
+  }
+
+  /** `ticket`, which was on it, is over or moves on. */
+  release(ticket: ClientTicket): void {
+    this.tickets.remove(ticket)
+    this.#noteIdle()
   }
 
   /** No new requests; closes once those on it are done. Not from inside an engine's calls. */
   retire(): void {
-    if (this.parked) this.origin.unpark(this)
-    this.retired = true
+    this.#leave()
     this.engine.shutdown()
+  }
+
+  /** No new requests, from now on; `retire` follows in the pool's next task. */
+  retireSoon(): void {
+    if (this.retired) return
+    this.#leave()
+    this.origin.pool.retireSoon(this)
   }
 
   /** At once: every request on it ends with `error`. Not from inside an engine's calls. */
   abort(error: HeddleError): void {
-    if (this.parked) this.origin.unpark(this)
-    this.retired = true
+    this.#leave()
     for (let ticket = this.tickets.first; ticket !== undefined; ticket = ticket.next as ClientTicket | undefined) {
       ticket.withdrawn = true
       ticket.failure = error
@@ -91,19 +135,28 @@ export class PooledConnection implements ConnectionHandler, Linked {
     this.engine.abort(error)
   }
 
-  onReady(_capabilities: Capabilities): void {
+  /** Its place in `origin.available`, or whether it has one, changed. */
+  setParked(parked: boolean): void {
+    this.parked = parked
+    this.#noteIdle()
+  }
+
+  onReady({ maxExchanges, extendedConnect }: Capabilities): void {
+    this.capacity = maxExchanges
+    this.tunnels = extendedConnect
+    if (this.protocol === 'h2' && maxExchanges > 0) this.origin.streamsPerConnection = maxExchanges
     this.offer()
   }
 
   onCapacity(_openable: number): void {
     // A ticket whose exchange was handed to another handler never heard of its end.
-    if (this.tickets.length > 0 && this.engine.openExchanges === 0) this.#forgetTickets()
+    if (this.tickets.length > this.engine.openExchanges) this.#forgetHandedOver(this.tickets.length - this.engine.openExchanges)
     this.offer()
   }
 
   onDraining(): void {
-    this.retired = true
-    if (this.parked) this.origin.unpark(this)
+    this.#leave()
+    if (this.origin.waiting.length > 0) this.origin.pool.makeDue(this.origin)
   }
 
   onDrained(byteCount: number, completed: boolean): void {
@@ -111,9 +164,8 @@ export class PooledConnection implements ConnectionHandler, Linked {
   }
 
   onClose(_error: HeddleError | undefined): void {
-    this.retired = true
-    if (this.parked) this.origin.unpark(this)
-    this.#forgetTickets()
+    this.#leave()
+    for (let ticket = this.tickets.shift(); ticket !== undefined; ticket = this.tickets.shift()) ticket.finish()
     this.origin.closed(this)
   }
 
@@ -122,17 +174,49 @@ export class PooledConnection implements ConnectionHandler, Linked {
   }
 
   #begin(ticket: ClientTicket, exchange: Exchange): void {
-    if (this.parked && this.engine.openable === 0) this.origin.unpark(this)
+    const { origin } = this
+    const { counters } = origin
+    if (this.taken++ > 0) counters.reused++
+    counters.taken[this.protocol]++
+    ticket.reused = this.proven
     this.tickets.append(ticket)
-    const { counters } = this.origin
-    if (this.served++ > 0) {
-      ticket.reused = true
-      counters.reused++
-    }
+    if (!this.parked) return ticket.start(this, exchange)
+    if (this.engine.openable === 0) origin.unpark(this)
+    else this.#noteIdle()
     ticket.start(this, exchange)
   }
 
-  #forgetTickets(): void {
-    for (let ticket = this.tickets.shift(); ticket !== undefined; ticket = this.tickets.shift()) ticket.finish()
+  /** It will never take another request, and has not said so: the numbers of its streams are used up. */
+  get #isUsedUp(): boolean {
+    const { engine, capacity } = this
+    return this.protocol === 'h2' && engine.openable === 0 && engine.openExchanges < capacity
+  }
+
+  #leave(): void {
+    if (this.parked) this.origin.unpark(this)
+    if (this.retired) return
+    this.retired = true
+    this.origin.usable[this.protocol]--
+    if (this.protocol === 'h2') this.origin.leaving++
+  }
+
+  #noteIdle(): void {
+    const idle = this.parked && this.tickets.length === 0
+    if (idle === this.idle) return
+    this.idle = idle
+    this.origin.countIdle(idle ? 1 : -1)
+  }
+
+  #forgetHandedOver(count: number): void {
+    let left = count
+    for (let ticket = this.tickets.first; ticket !== undefined && left > 0;) {
+      const next = ticket.next as ClientTicket | undefined
+      if (ticket.exchange?.handler !== ticket) {
+        this.release(ticket)
+        ticket.finish()
+        left--
+      }
+      ticket = next
+    }
   }
 }

@@ -3,7 +3,7 @@ import { UsageError } from '../http/index.ts'
 import { Alarm } from '../io/index.ts'
 import { PooledOrigin } from './origin.ts'
 import type { Pool } from './pool.ts'
-import { Counters, poolCounts, type ClientStats } from './stats.ts'
+import { Census, Counters, poolCounts, type ClientStats } from './stats.ts'
 
 const defaultPorts: Readonly<Record<string, number>> = { http: 80, https: 443 }
 
@@ -77,16 +77,11 @@ export class Directory {
   stats(): ClientStats {
     const total = new Counters()
     total.add(this.#forgotten)
-    const census = { connections: 0, idle: 0, active: 0, dialling: 0, waiting: 0 }
+    const census = new Census()
     const origins = []
     for (const origin of this.#origins.values()) {
       total.add(origin.counters)
-      const own = origin.census()
-      census.connections += own.connections
-      census.idle += own.idle
-      census.active += own.active
-      census.dialling += own.dialling
-      census.waiting += own.waiting
+      census.add(origin.census())
       origins.push(origin.stats())
     }
     return { ...poolCounts(census, total), timers: this.#pool.timers, origins }

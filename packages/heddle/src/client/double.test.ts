@@ -199,7 +199,7 @@ export class Bench {
     this.world = new World()
     const settings = new Settings(
       { clock: this.world, connect: (target, dialOptions, done) => this.#connect(target, dialOptions, done), ...options },
-      (_dialled, handler) => {
+      (_protocol, _dialled, handler) => {
         const engine = new DoubleEngine(this.world, handler)
         this.engines.push(engine)
         return engine

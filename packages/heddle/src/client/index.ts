@@ -4,5 +4,6 @@ export type { FetchInit, FetchInput, InformationalResponse } from './fetch-init.
 export { fetch } from './fetch-shared.ts'
 export type { ClientOptions, ClientTlsOptions, Dialler, ExchangeOptions, ProxyOption } from './options.ts'
 export type { Origin } from './origin.ts'
-export type { ClientStats, OriginStats, PoolCounts } from './stats.ts'
+export type { ClientProtocol } from './protocols.ts'
+export type { ClientStats, OriginStats, PoolCounts, ProtocolCounts } from './stats.ts'
 export type { ClientExchangeHandler, Ticket } from './ticket.ts'

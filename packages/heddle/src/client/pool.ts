@@ -1,6 +1,7 @@
 import { List } from '../bytes/index.ts'
 import { HeddleError, UsageError } from '../http/index.ts'
 import type { Alarm, Clock } from '../io/index.ts'
+import type { PooledConnection } from './connection.ts'
 import { Directory } from './directory.ts'
 import type { ExchangeOptions } from './options.ts'
 import type { PooledOrigin } from './origin.ts'
@@ -31,6 +32,8 @@ export class Pool {
   readonly #ending: List<ClientTicket>
   /** Origins that may have to dial. */
   #due: PooledOrigin[]
+  /** Connections to be shut down. */
+  #retiring: PooledConnection[]
   #attendPlanned: boolean
   readonly #attend: () => void
   /** Set by `destroy` until `attend` has carried it out. */
@@ -47,6 +50,7 @@ export class Pool {
     this.closing = false
     this.#ending = new List()
     this.#due = []
+    this.#retiring = []
     this.#attendPlanned = false
     this.#attend = () => this.#run()
     this.#destruction = undefined
@@ -73,8 +77,8 @@ export class Pool {
     return ticket
   }
 
-  /** Lets `ticket` wait, at the head of the queue if `first`. */
-  wait(ticket: ClientTicket, first: boolean): void {
+  /** Lets `ticket` wait, ahead of all who come for the first time if it `returns`. */
+  wait(ticket: ClientTicket, returns: boolean): void {
     const { origin } = ticket
     if (origin.waiting.length >= this.settings.maxWaitingPerOrigin) {
       this.end(ticket, new HeddleError('QUEUE_FULL', 'too many requests wait for a connection', { unprocessed: true }))
@@ -83,8 +87,7 @@ export class Pool {
     this.directory.becameUsed(origin)
     ticket.state = TicketState.Waiting
     ticket.since = this.clock.now()
-    if (first) origin.waiting.prepend(ticket)
-    else origin.waiting.append(ticket)
+    origin.queue(ticket, returns)
     this.waiting++
     if (origin.wantsDial) this.makeDue(origin)
   }
@@ -111,10 +114,10 @@ export class Pool {
     if (this.closing) this.attendSoon()
   }
 
-  /** The first connection of `origin` is idle. */
-  becameIdle(origin: PooledOrigin): void {
-    if (this.closing) this.attendSoon()
-    this.room.becameIdle(origin)
+  /** `connection`, which takes no request any more, is shut down in `attend`. */
+  retireSoon(connection: PooledConnection): void {
+    this.#retiring.push(connection)
+    this.attendSoon()
   }
 
   arm(alarm: Alarm, deadline: number): void {
@@ -155,6 +158,7 @@ export class Pool {
     // Only those that stand here now: what the program does meanwhile comes in the next turn.
     for (let count = this.#ending.length; count > 0; count--) this.#ending.shift()?.conclude()
     this.#dial()
+    this.#retire()
     this.room.make()
     if (this.closing) this.#closeIdle()
   }
@@ -169,6 +173,13 @@ export class Pool {
       const origin = due[i] as PooledOrigin
       if (origin.maybeDial()) due.push(origin)
     }
+  }
+
+  #retire(): void {
+    const retiring = this.#retiring
+    if (retiring.length === 0) return
+    this.#retiring = []
+    for (const connection of retiring) connection.retire()
   }
 
   #closeIdle(): void {

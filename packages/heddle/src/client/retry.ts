@@ -11,6 +11,7 @@ import type { Ticket } from './ticket.ts'
 export function mayRetry(error: HeddleError, method: string, ticket: Ticket): boolean {
   if (ticket.responded) return false
   if (error.unprocessed) return error.code !== 'CANCELLED' && error.code !== 'SHUTDOWN'
-  if (!ticket.reused || !isIdempotent(method)) return false
+  // RST_STREAM is an answer of a sort: the connection lives, and the server has seen the request.
+  if (!ticket.reused || !isIdempotent(method) || error.scope === 'stream') return false
   return error.code === 'PEER_CLOSED' || error.code === 'PEER_RESET' || error.code === 'NETWORK_ERROR'
 }

@@ -1,15 +1,11 @@
 import { createHash, randomBytes } from 'node:crypto'
-import { ClientConnection, type Http1Limits, type Http1Options } from '../h1/index.ts'
-import { UsageError, type ConnectionHandler, type HttpConnection, type Instant, type StreamEngine } from '../http/index.ts'
-import { dial, systemClock, TlsSessions, type Clock, type Dialled, type TlsClientOptions } from '../io/index.ts'
+import { UsageError } from '../http/index.ts'
+import { dial, systemClock, TlsSessions, type Clock, type TlsClientOptions } from '../io/index.ts'
+import { makeEngine as heddleEngine, type EngineMaker, type EngineOptions } from './engine.ts'
 import { loopHold, type LoopHold } from './loop-hold.ts'
 import type { ClientOptions, Dialler } from './options.ts'
+import { alpnOf, checkedProtocols, type ClientProtocol } from './protocols.ts'
 import { ProxyRules } from './proxy.ts'
-
-/** Makes the engine that speaks on a new connection. */
-export type EngineMaker = (dialled: Dialled, handler: ConnectionHandler, http1: Http1Options, now: Instant) => HttpConnection & StreamEngine
-
-const http1Engine: EngineMaker = (dialled, handler, http1, now) => new ClientConnection(dialled.info, handler, http1, now)
 
 /** A client's options, checked, with every default filled in. */
 export class Settings {
@@ -24,15 +20,22 @@ export class Settings {
   readonly clock: Clock
   readonly connect: Dialler
   readonly proxy: ProxyRules
+  readonly protocols: readonly ClientProtocol[]
+  /** http origins speak HTTP/2. */
+  readonly h2c: boolean
+  /** A request that finds every stream taken has a connection made, if the limits allow it. */
+  readonly connectsWhenFull: boolean
   /** One object for all origins: io caches contexts by its identity. */
   readonly tls: TlsClientOptions
-  readonly http1: Http1Options
+  /** The same, for connections that have to speak HTTP/1.1. */
+  readonly tlsHttp1: TlsClientOptions
+  readonly engines: EngineOptions
   readonly makeEngine: EngineMaker
   /** Holds the event loop while requests are under way; undefined with a clock that is not the system's. */
   readonly loopHold: LoopHold | undefined
 
   /** Throws UsageError for a value out of range. */
-  constructor(options: ClientOptions, makeEngine: EngineMaker = http1Engine) {
+  constructor(options: ClientOptions, makeEngine: EngineMaker = heddleEngine) {
     this.options = options
     this.maxConnectionsPerOrigin = count('maxConnectionsPerOrigin', options.maxConnectionsPerOrigin, 128, 1)
     this.maxConnections = count('maxConnections', options.maxConnections, Infinity, 1)
@@ -45,9 +48,16 @@ export class Settings {
     this.connect = options.connect ?? dial
     this.proxy = new ProxyRules(options.proxy ?? 'none', process.env)
     if (options.socketPath !== undefined && this.proxy.any) throw new UsageError('socketPath and proxy exclude each other')
-    this.tls = { sessions: new TlsSessions(), ...options.tls, alpn: ['http/1.1'] }
-    const http1 = { websocketKey, websocketAccept }
-    this.http1 = options.limits === undefined ? http1 : { ...http1, limits: checkedLimits(options.limits) }
+    this.protocols = checkedProtocols(options.protocols)
+    this.h2c = options.h2c === true
+    if (this.h2c && !this.protocols.includes('h2')) throw new UsageError("h2c needs 'h2' among the protocols")
+    this.connectsWhenFull = choice('whenFull', options.whenFull, ['queue', 'connect']) === 'connect'
+    this.tls = { sessions: new TlsSessions(), ...options.tls, alpn: alpnOf(this.protocols) }
+    this.tlsHttp1 = { ...this.tls, alpn: alpnOf(['h1']) }
+    this.engines = {
+      http1: { websocketKey, websocketAccept, ...checkedLimits('limits', options.limits) },
+      http2: checkedLimits('http2', options.http2),
+    }
     this.makeEngine = makeEngine
     this.loopHold = options.clock === undefined || options.clock === systemClock() ? loopHold : undefined
   }
@@ -68,13 +78,20 @@ function count(name: string, value: number | undefined, fallback: number, least:
   return value
 }
 
+function choice<T extends string>(name: string, value: T | undefined, choices: readonly [T, ...T[]]): T {
+  if (value === undefined) return choices[0]
+  if (!choices.includes(value)) throw new UsageError(`${name} must be ${choices.map((each) => `'${each}'`).join(' or ')}`)
+  return value
+}
+
 /** The limits that are given; one that is undefined is not. */
-function checkedLimits(limits: Partial<Http1Limits>): Partial<Http1Limits> {
+function checkedLimits<T extends object>(option: string, limits: Partial<T> | undefined): { limits?: Partial<T> } {
+  if (limits === undefined) return {}
   const given = Object.entries(limits).filter(([, value]) => value !== undefined)
   for (const [name, value] of given) {
-    if (!(typeof value === 'number' && value >= 0)) throw new UsageError(`limits.${name} must be a number, 0 or more`)
+    if (!(typeof value === 'number' && value >= 0)) throw new UsageError(`${option}.${name} must be a number, 0 or more`)
   }
-  return Object.fromEntries(given) as Partial<Http1Limits>
+  return { limits: Object.fromEntries(given) as Partial<T> }
 }
 
 /** RFC 6455 §4.1: 16 random bytes. */

@@ -17,10 +17,12 @@ import type { PooledOrigin } from './origin.ts'
 /** What a request needs of its handler: to be told of its exchange, then of what happens on it. */
 export interface ClientExchangeHandler extends ExchangeHandler {
   /**
-   * Read when a kept-alive connection turned out to be dead before any byte of the request was put
-   * on the wire. True: the request moves on to another connection, and `onOpen` is called again
-   * with another exchange, from which everything is sent anew. Otherwise the exchange ends with an
-   * `unprocessed` error. Keep it true while whatever was sent so far can be sent again. Default false.
+   * Read when the server has certainly not acted on the request: a kept-alive connection turned out to
+   * be dead before any byte of it was on the wire, or an HTTP/2 server refused the stream, went away
+   * before it (GOAWAY) or wants HTTP/1.1 for it. True: the request moves on to another connection (three
+   * times at most with HTTP/2), and `onOpen` is called again with another exchange, from which everything
+   * is sent anew. Otherwise `onClose` brings the error, which is `unprocessed`. Keep it true while
+   * whatever was sent so far can be sent again. Default false.
    */
   readonly replayable?: boolean
   /**
@@ -34,18 +36,23 @@ export interface ClientExchangeHandler extends ExchangeHandler {
 export interface Ticket {
   /** Ends the request, whether it waits or runs; `onClose` follows in a later turn. O(1). Does nothing once it is over. */
   cancel(reason: CancelReason): void
-  /** True when the request went to a connection that had served another one before. */
+  /** True when the request went to a connection on which another one had been answered before. */
   readonly reused: boolean
   /** True once the head of a response, an informational one included, has arrived. */
   readonly responded: boolean
 }
+
+/** How often a request moves on from HTTP/2 connections: enough for a server that restarts, not enough to wear one down. */
+const mostMoves = 3
+/** HTTP_1_1_REQUIRED (RFC 9113 §7). */
+const http11Required = 0xd
 
 /**
  * Where a request stands:
  *
  *     Waiting ──connection──▶ Open ──▶ Over
  *        │  ▲                  │
- *        │  └── never sent ────┘
+ *        │  └─ not acted on ───┘
  *        └──cancel, limit, dial failed──▶ Ending ──next turn──▶ Over
  */
 export const TicketState = { Waiting: 0, Open: 1, Ending: 2, Over: 3 } as const
@@ -65,6 +72,8 @@ export class ClientTicket implements Ticket, ExchangeHandler, Linked {
   responded: boolean
   /** Set by `cancel` while open: it is not moved to another connection any more. */
   withdrawn: boolean
+  /** How often it moved on. */
+  moves: number
   exchange: Exchange | undefined
   connection: PooledConnection | undefined
   /** Why this side ended it; told in place of what the engine makes of it. */
@@ -85,6 +94,7 @@ export class ClientTicket implements Ticket, ExchangeHandler, Linked {
     this.reused = false
     this.responded = false
     this.withdrawn = false
+    this.moves = 0
     this.exchange = undefined
     this.connection = undefined
     this.failure = undefined
@@ -156,6 +166,7 @@ export class ClientTicket implements Ticket, ExchangeHandler, Linked {
 
   onHead(head: Head, end: boolean): void {
     this.responded = true
+    if (this.connection !== undefined) this.connection.proven = true
     this.handler.onHead(head, end)
   }
 
@@ -178,12 +189,13 @@ export class ClientTicket implements Ticket, ExchangeHandler, Linked {
   onClose(error: HeddleError | undefined): void {
     if (this.state !== TicketState.Open) return
     const connection = this.connection as PooledConnection
-    connection.tickets.remove(this)
+    connection.release(this)
     let told = error
     if (error !== undefined) {
-      // Only a connection that had served before: each such move uses one up, so moving ends.
-      if (error.unprocessed && this.reused && !this.responded && !this.withdrawn && this.handler.replayable === true) {
+      if (this.#mayMove(error, connection)) {
         this.#moveOn()
+        // What it leaves behind may be good for another request.
+        connection.offer()
         return
       }
       told = this.failure ?? error
@@ -195,8 +207,17 @@ export class ClientTicket implements Ticket, ExchangeHandler, Linked {
     this.handler.onClose(told)
   }
 
+  #mayMove(error: HeddleError, { protocol }: PooledConnection): boolean {
+    const http1 = protocol === 'h2' && error.wireCode === http11Required && this.origin.requireHttp1()
+    if (this.withdrawn || this.responded || error instanceof CancelledError || this.handler.replayable !== true) return false
+    if (http1) return true
+    // With HTTP/1.1 only from a connection that had served before: each such move uses one up, so moving ends.
+    return error.unprocessed && (protocol === 'h2' ? this.moves < mostMoves : this.reused)
+  }
+
   #moveOn(): void {
     this.origin.counters.retries++
+    this.moves++
     this.state = TicketState.Waiting
     this.exchange = undefined
     this.connection = undefined
