@@ -196,7 +196,10 @@ export class Service {
 function makeClusters(config: Config, clock: Clock): Map<string, Cluster> {
   const clusters = new Map<string, Cluster>()
   try {
-    for (const cluster of config.clusters) clusters.set(cluster.name, new Cluster(cluster, clock))
+    for (const cluster of config.clusters) {
+      const routes = config.routes.filter((route) => route.cluster === cluster.name)
+      clusters.set(cluster.name, new Cluster(cluster, clock, { routes }))
+    }
   } catch (error) {
     for (const cluster of clusters.values()) cluster.destroy()
     throw error

@@ -4,11 +4,13 @@ import type { HeddleError } from 'heddle/http'
 import type { listen } from 'heddle/io'
 import { serve } from 'heddle/server'
 import { ScriptedPeer, socketTransport, type LinkOptions, type LinkSocket, type World } from 'heddle/testing'
-import type { ClusterConfig, Config, ListenerConfig, RouteConfig } from '../src/config/types.ts'
+import type { ClusterConfig, Config, ListenerConfig, MatchConfig, RouteConfig } from '../src/config/types.ts'
 import { Proxy, type ProxyOptions } from '../src/proxy/index.ts'
 import type { RequestRecord } from '../src/record.ts'
 import { Router } from '../src/routing/index.ts'
 import { Cluster, type ClusterOptions } from '../src/upstream/index.ts'
+
+const http2 = { streamWindow: 2 ** 20, connectionWindow: 2 ** 22, maxWindow: 2 ** 24, pingInterval: 15_000, pingTimeout: 10_000 }
 
 export function listenerConfig(options: Partial<ListenerConfig> = {}): ListenerConfig {
   return {
@@ -20,7 +22,9 @@ export function listenerConfig(options: Partial<ListenerConfig> = {}): ListenerC
     via: 'gw',
     forwarded: 'none',
     upgrades: ['websocket'],
+    protocols: ['h1', 'h2'],
     ...options,
+    http2: { ...http2, maxConcurrentStreams: 100, ...options.http2 },
     limits: {
       maxConnections: Infinity,
       maxContentLength: Infinity,
@@ -38,6 +42,7 @@ export function clusterConfig(options: Partial<ClusterConfig> = {}): ClusterConf
     name: 'app',
     endpoints: [{ host: '10.0.0.1', port: 8080 }],
     tls: undefined,
+    protocol: 'auto',
     connectTimeout: 5_000,
     headTimeout: 60_000,
     bodyTimeout: 60_000,
@@ -47,15 +52,26 @@ export function clusterConfig(options: Partial<ClusterConfig> = {}): ClusterConf
     resolveInterval: 30_000,
     ejection: { consecutiveFailures: 5, baseTime: 1_000, maxTime: 30_000, maxShare: 0.5 },
     ...options,
+    http2: { ...http2, idleTimeout: 60_000, ...options.http2 },
   }
+}
+
+export function matchConfig(options: Partial<MatchConfig> = {}): MatchConfig {
+  return { hosts: [], pathPrefix: '/', grpcService: undefined, methods: [], headers: [], ...options }
 }
 
 export function routeConfig(options: Partial<RouteConfig> = {}): RouteConfig {
   return {
     name: 'all',
-    match: { hosts: [], pathPrefix: '/', methods: [], headers: [] },
+    match: matchConfig(),
     cluster: 'app',
     timeout: Infinity,
+    headTimeout: undefined,
+    bodyTimeout: undefined,
+    grpcDeadline: false,
+    maxConcurrentStreams: Infinity,
+    streamWindow: undefined,
+    extendedConnect: false,
     retry: { attempts: 2 },
     authority: undefined,
     ...options,
@@ -136,6 +152,7 @@ export class Rig {
       config.clusters.map((cluster) => [
         cluster.name,
         new Cluster(cluster, world, {
+          routes: config.routes.filter((route) => route.cluster === cluster.name),
           connect: world.network.dial,
           random: () => world.random.fraction(),
           lookup: options.lookup ?? ((_host, done) => done(new Error('no names here'), [])),

@@ -58,7 +58,11 @@ function snapshotOf(requests: number): Snapshot {
       responseSize: 2_048,
       duration: 12.5,
       timeToHead: 1,
+      upstreamLatency: -1,
+      upstreamDuration: -1,
       tunnel: false,
+      grpc: undefined,
+      grpcStatus: -1,
     })
   }
   const endpoint = { name: 'h:1', active: 0, requests, failures: 1, ejections: 1, ejected: true, connections: 3 }

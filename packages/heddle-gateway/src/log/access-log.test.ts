@@ -26,7 +26,11 @@ const record: RequestRecord = {
   responseSize: 12,
   duration: 1.23456,
   timeToHead: 1,
+  upstreamLatency: -1,
+  upstreamDuration: -1,
   tunnel: false,
+  grpc: undefined,
+  grpcStatus: -1,
 }
 
 describe('a line', () => {

@@ -25,7 +25,11 @@ function record(change: Partial<RequestRecord> = {}): RequestRecord {
     responseSize: 100,
     duration: 20,
     timeToHead: 10,
+    upstreamLatency: -1,
+    upstreamDuration: -1,
     tunnel: false,
+    grpc: undefined,
+    grpcStatus: -1,
     ...change,
   }
 }

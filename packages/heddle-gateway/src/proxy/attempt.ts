@@ -3,6 +3,7 @@ import { CancelReason, type Exchange, type Fields, type Head, type HeddleError, 
 import type { Cluster, Endpoint } from '../upstream/index.ts'
 import type { Forward } from './forward.ts'
 import type { DeadlineQueue, Waiting } from './deadlines.ts'
+import type { Plan } from './plan.ts'
 import { blamesEndpoint, upstreamReason } from './reason.ts'
 
 /**
@@ -13,7 +14,7 @@ export class Attempt implements ClientExchangeHandler, Waiting {
   readonly forward: Forward
   readonly cluster: Cluster
   readonly endpoint: Endpoint
-  /** Where it stands while it waits for a connection. */
+  /** Where it stands while it waits for a connection, or for a head that it is on us to expect in time. */
   deadlineQueue: DeadlineQueue | undefined
   deadline: Instant
   before: Waiting | undefined
@@ -31,6 +32,7 @@ export class Attempt implements ClientExchangeHandler, Waiting {
   detached: boolean
   /** It tries whether the endpoint is well again. */
   readonly trial: boolean
+  readonly startedAt: Instant
   /** Failures in a row before this one had a response head; -1 until then. */
   earlierStreak: number
   cancelReason: CancelReason
@@ -50,6 +52,7 @@ export class Attempt implements ClientExchangeHandler, Waiting {
     this.over = false
     this.detached = false
     this.trial = endpoint.health.startAttempt(now)
+    this.startedAt = now
     this.earlierStreak = -1
     this.cancelReason = CancelReason.NoError
   }
@@ -67,8 +70,17 @@ export class Attempt implements ClientExchangeHandler, Waiting {
     // Let go of while the pool was still handing the connection over.
     if (this.detached) this.ticket.cancel(this.cancelReason)
     // Who would not wait longer for an answer does not wait longer for a connection either.
-    else if (this.exchange === undefined) this.forward.proxy.deadlines(this.cluster.config.headTimeout).add(this)
+    else if (this.exchange === undefined) this.waitAtMost((this.forward.plan as Plan).route.headTimeout)
     return true
+  }
+
+  /** The request is complete: its answer must begin within `timeout` ms. */
+  awaitHead(timeout: number): void {
+    if (this.earlierStreak < 0 && this.deadlineQueue === undefined) this.waitAtMost(timeout)
+  }
+
+  private waitAtMost(timeout: number): void {
+    if (timeout !== Infinity) this.forward.proxy.deadlines(timeout).add(this)
   }
 
   /** Lets go of it, and ends it if it is not over. */
@@ -85,10 +97,11 @@ export class Attempt implements ClientExchangeHandler, Waiting {
     this.cancel(CancelReason.Timeout)
   }
 
-  /** No connection became free in time. */
-  onDeadline(): void {
-    this.cancel(CancelReason.Timeout)
-    this.forward.onQueueTimeout()
+  /** No connection became free in time, or no head came. */
+  onDeadline(now: Instant): void {
+    const isOpen = this.exchange !== undefined
+    this.giveUp(now)
+    this.forward.onAttemptTimeout(isOpen ? 'head_timeout' : 'queue_timeout')
   }
 
   /**
@@ -109,7 +122,10 @@ export class Attempt implements ClientExchangeHandler, Waiting {
   }
 
   onHead(head: Head, end: boolean): void {
-    if (this.earlierStreak < 0 && head.status >= 200) this.earlierStreak = this.endpoint.health.succeed()
+    if (this.earlierStreak < 0 && head.status >= 200) {
+      this.earlierStreak = this.endpoint.health.succeed()
+      this.deadlineQueue?.remove(this)
+    }
     if (!this.detached) this.forward.onUpstreamHead(this, head, end)
   }
 

@@ -1,7 +1,8 @@
 import { deepEqual, equal, throws } from 'node:assert/strict'
 import { test } from 'node:test'
 import { contentLength, fieldValue, isFieldName, isFieldValue, NetworkError, ProtocolError, TimeoutError, UsageError } from 'heddle/http'
-import { answerFor, blamesEndpoint, upstreamReason } from './reason.ts'
+import { answerFor } from './answer.ts'
+import { blamesEndpoint, upstreamReason } from './reason.ts'
 
 test('an answer tells its reason to programs and to people, with its length, and is not cached', () => {
   const { status, fields, content } = answerFor('connect_failed')

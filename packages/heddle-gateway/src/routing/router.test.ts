@@ -8,9 +8,15 @@ import { hostOf, isNormalPath, isPlainPath, readPath, Router } from './index.ts'
 function route(name: string, match: Partial<MatchConfig>): RouteConfig {
   return {
     name,
-    match: { hosts: [], pathPrefix: '/', methods: [], headers: [], ...match },
+    match: { hosts: [], pathPrefix: '/', grpcService: undefined, methods: [], headers: [], ...match },
     cluster: 'app',
     timeout: Infinity,
+    headTimeout: undefined,
+    bodyTimeout: undefined,
+    grpcDeadline: false,
+    maxConcurrentStreams: Infinity,
+    streamWindow: undefined,
+    extendedConnect: false,
     retry: { attempts: 2 },
     authority: undefined,
   }

@@ -2,13 +2,15 @@ import { readFileSync } from 'node:fs'
 import { isIP, isIPv6, type LookupFunction } from 'node:net'
 import { Client, type ClientExchangeHandler, type ClientOptions, type ClientTlsOptions, type Dialler, type Ticket } from 'heddle/client'
 import { dial, type Clock } from 'heddle/io'
-import type { ClusterConfig, ClusterTlsConfig, EndpointConfig } from '../config/types.ts'
+import type { ClusterConfig, ClusterTlsConfig, EndpointConfig, RouteConfig } from '../config/types.ts'
 import { Endpoint, type EndpointStats } from './endpoint.ts'
 import { Health, Outage } from './health.ts'
 import { lookupAll, machines, NameWatch, type NameLookup } from './names.ts'
 
-/** What tests replace; production gives none of it. */
 export interface ClusterOptions {
+  /** The routes that lead here: their time limits may be longer than the cluster's. Default none. */
+  readonly routes?: readonly RouteConfig[]
+  // What tests replace; production gives none of it.
   /** Laid over the options the cluster makes for its client. */
   readonly client?: ClientOptions
   /** Opens connections. Default `dial` of `heddle/io`. */
@@ -52,6 +54,10 @@ export class Cluster {
   readonly name: string
   readonly config: ClusterConfig
   readonly scheme: 'http' | 'https'
+  /** What its connections allow from a request to the response's head, ms: no route allows more. */
+  readonly headTimeout: number
+  /** What they allow without a byte of a response, ms. */
+  readonly bodyTimeout: number
   /** Attempts under way at any endpoint. Kept by whoever makes them. */
   active: number
   readonly #clock: Clock
@@ -69,6 +75,9 @@ export class Cluster {
     this.name = config.name
     this.config = config
     this.scheme = config.tls === undefined ? 'http' : 'https'
+    const { routes = [] } = options
+    this.headTimeout = Math.max(config.headTimeout, ...routes.map((route) => route.headTimeout ?? 0))
+    this.bodyTimeout = Math.max(config.bodyTimeout, ...routes.map((route) => route.bodyTimeout ?? 0))
     this.active = 0
     this.#clock = clock
     this.#random = options.random ?? Math.random
@@ -81,7 +90,7 @@ export class Cluster {
       maxConnectionsPerOrigin: config.maxConnectionsPerEndpoint,
       maxWaitingPerOrigin: config.maxWaiting,
       connectTimeout: config.connectTimeout,
-      limits: { responseTimeout: config.headTimeout, bodyTimeout: config.bodyTimeout, idleTimeout: config.idleTimeout },
+      limits: { responseTimeout: this.headTimeout, bodyTimeout: this.bodyTimeout, idleTimeout: config.idleTimeout },
       tls: tlsOptions(config.tls),
       connect: (target, dialOptions, done) => this.#dial(target, dialOptions, done),
       ...options.client,
