@@ -147,8 +147,11 @@ export abstract class Connection implements StreamEngine, HttpConnection {
     this.#enter(now)
     this.liveness.heard(this.now)
     const { lifetime } = this
-    if (lifetime.stage === Stage.Open) this.receiver.receive(buffer, start, limit)
-    else if (lifetime.stage === Stage.Lingering) lifetime.swallow(limit - start)
+    if (lifetime.stage === Stage.Open) {
+      this.exchanges.startInput()
+      this.receiver.receive(buffer, start, limit)
+      this.exchanges.finishInput()
+    } else if (lifetime.stage === Stage.Lingering) lifetime.swallow(limit - start)
     this.#leave()
   }
 

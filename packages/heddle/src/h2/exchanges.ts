@@ -36,6 +36,10 @@ export class Exchanges {
   readonly #owner: Connection
   /** Streams reset by us of late, whose peer may not know yet. */
   readonly #remembered: Set<number>
+  /** Input is being read. */
+  #defers: boolean
+  /** Streams of which only content is left that nobody wants, as far as this input goes. */
+  readonly #deferred: Stream[]
   /** Streams that are over and whose handler does not know. */
   #firstClosed: Stream | undefined
   #lastClosed: Stream | undefined
@@ -48,6 +52,8 @@ export class Exchanges {
     this.lastSentStreamId = 0
     this.#owner = owner
     this.#remembered = new Set()
+    this.#defers = false
+    this.#deferred = []
     this.#firstClosed = undefined
     this.#lastClosed = undefined
   }
@@ -127,7 +133,7 @@ export class Exchanges {
   sendingEnded(stream: Stream): void {
     if (stream.receiving === Phase.Ended) this.#completed(stream)
     // RFC 9113 §8.1: the response is complete, and the rest of the request is wanted by nobody.
-    else if (stream.discarding || (stream.expectsContinue && stream.receivedLength === 0)) this.maybeAbandon(stream)
+    else if (isUnwanted(stream)) this.maybeAbandon(stream)
   }
 
   /** The peer's message ended. */
@@ -151,7 +157,23 @@ export class Exchanges {
   maybeAbandon(stream: Stream): void {
     // Before a response's head its content is not in question yet.
     if (stream.sending !== Phase.Ended || stream.receiving !== Phase.Content) return
-    this.#abandon(stream, this.#owner.isServer ? ErrorCode.NoError : ErrorCode.Cancel)
+    if (this.#defers) this.#deferred.push(stream)
+    else this.#abandon(stream, this.#owner.isServer ? ErrorCode.NoError : ErrorCode.Cancel)
+  }
+
+  /**
+   * Input begins: whether unwanted content is worth a reset is seen at its end. A small request that is
+   * answered unread has its END_STREAM right behind its head, as a rule.
+   */
+  startInput(): void {
+    this.#defers = true
+  }
+
+  finishInput(): void {
+    this.#defers = false
+    if (this.#deferred.length === 0) return
+    for (const stream of this.#deferred) if (!stream.closed && isUnwanted(stream)) this.maybeAbandon(stream)
+    this.#deferred.length = 0
   }
 
   /** Client: the response is complete, and the server wants no more of the request. */
@@ -307,6 +329,11 @@ export class Exchanges {
     if (stream.complete && stream.error === undefined) stream.error = error
     else this.cancel(stream, ErrorCode.InternalError, error)
   }
+}
+
+/** Nobody waits for the content of the peer's message: not we, and not the peer for our word that it may send it. */
+function isUnwanted(stream: Stream): boolean {
+  return stream.discarding || (stream.expectsContinue && stream.receivedLength === 0)
 }
 
 /** The same error, with the certainty that the peer has seen nothing of the request. */
