@@ -71,6 +71,11 @@ export interface ServeOptions {
    * HTTP/2 clients are told SETTINGS_ENABLE_CONNECT_PROTOCOL, which cannot be withdrawn. Default none.
    */
   readonly upgrades?: readonly string[]
+  /**
+   * False: HTTP/2 clients are offered no extended CONNECT, whatever the `upgrades`; those are for
+   * HTTP/1.1 then. Default true.
+   */
+  readonly extendedConnect?: boolean
   /** With `onExchange`: `websocket` is among the `upgrades`. Default false. */
   readonly websocket?: boolean
   /** Sec-WebSocket-Accept for a key. Default: RFC 6455's. */

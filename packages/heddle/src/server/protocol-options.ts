@@ -18,6 +18,11 @@ export function tunnelledProtocols({ upgrades = [], websocket = false }: ServeOp
   return websocket && !upgrades.includes('websocket') ? [...upgrades, 'websocket'] : upgrades
 }
 
+/** Of these, what HTTP/2 clients may tunnel to. */
+export function extendedProtocols(options: ServeOptions): readonly string[] {
+  return options.extendedConnect === false ? [] : tunnelledProtocols(options)
+}
+
 /** What HTTP/1.1 connections are made with. Throws UsageError for limits that are none. */
 export function http1Options(options: ServeOptions, clock: { httpDate(): string }): Http1Options {
   checkLimits(options.limits, serverLimits)
@@ -36,7 +41,7 @@ export function http2Options(options: ServeOptions, clock: { httpDate(): string 
   return {
     date: clock,
     limits: { ...sharedLimits(options.limits), ...options.http2 },
-    extendedConnect: tunnelledProtocols(options).length > 0,
+    extendedConnect: extendedProtocols(options).length > 0,
   }
 }
 

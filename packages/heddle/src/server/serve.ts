@@ -4,7 +4,7 @@ import { listen, systemClock } from '../io/index.ts'
 import { Connections, type Acceptor } from './connections.ts'
 import { FetchExchange, FetchFace } from './fetch-exchange.ts'
 import type { ServeOptions } from './options.ts'
-import { http1Options, http2Options, servedProtocols, tunnelledProtocols } from './protocol-options.ts'
+import { extendedProtocols, http1Options, http2Options, servedProtocols, tunnelledProtocols } from './protocol-options.ts'
 import { Server } from './server.ts'
 
 /**
@@ -27,7 +27,7 @@ export async function serve(options: ServeOptions): Promise<Server> {
     http1: protocols.includes('http/1.1') ? http1 : undefined,
     http2: protocols.includes('h2') ? http2 : undefined,
     headTimeout: options.limits?.headTimeout ?? serverLimits.headTimeout,
-    tunnels: tunnelledProtocols(options),
+    tunnels: extendedProtocols(options),
     onBug: face.report,
   })
   const listener = await (options.listen ?? listen)({
