@@ -99,11 +99,7 @@ export class PooledConnection implements ConnectionHandler, Linked {
       // The program was told and may have ended it all.
       if (this.retired) return
     }
-    if (this.parked) origin.unpark(this)
-    if (this.#isUsedUp) {
-      this.#leave()
-      origin.pool.retireSoon(this)
-    }
+    this.#noteFull()
   }
 
   /** `ticket`, which was on it, is over or moves on. */
@@ -156,7 +152,6 @@ export class PooledConnection implements ConnectionHandler, Linked {
 
   onDraining(): void {
     this.#leave()
-    if (this.origin.waiting.length > 0) this.origin.pool.makeDue(this.origin)
   }
 
   onDrained(byteCount: number, completed: boolean): void {
@@ -180,24 +175,27 @@ export class PooledConnection implements ConnectionHandler, Linked {
     counters.taken[this.protocol]++
     ticket.reused = this.proven
     this.tickets.append(ticket)
-    if (!this.parked) return ticket.start(this, exchange)
-    if (this.engine.openable === 0) origin.unpark(this)
+    if (this.engine.openable === 0) this.#noteFull()
     else this.#noteIdle()
     ticket.start(this, exchange)
   }
 
-  /** It will never take another request, and has not said so: the numbers of its streams are used up. */
-  get #isUsedUp(): boolean {
-    const { engine, capacity } = this
-    return this.protocol === 'h2' && engine.openable === 0 && engine.openExchanges < capacity
+  /** It takes no request now; none ever, if it could run more and does not: the numbers of its streams are used up. */
+  #noteFull(): void {
+    const { engine } = this
+    if (this.parked) this.origin.unpark(this)
+    if (this.protocol === 'h2' && engine.openExchanges < this.capacity) this.retireSoon()
   }
 
   #leave(): void {
     if (this.parked) this.origin.unpark(this)
     if (this.retired) return
+    const { origin, protocol } = this
     this.retired = true
-    this.origin.usable[this.protocol]--
-    if (this.protocol === 'h2') this.origin.leaving++
+    origin.usable[protocol]--
+    if (protocol === 'h2') origin.leaving++
+    // Whoever hoped for it may need another one.
+    if (origin.waiting.length > 0) origin.pool.makeDue(origin)
   }
 
   #noteIdle(): void {

@@ -1,7 +1,7 @@
 import { List } from '../bytes/index.ts'
 import { UsageError } from '../http/index.ts'
 import { Alarm } from '../io/index.ts'
-import { PooledOrigin } from './origin.ts'
+import { http1Suffix, PooledOrigin } from './origin.ts'
 import type { Pool } from './pool.ts'
 import { Census, Counters, poolCounts, type ClientStats } from './stats.ts'
 
@@ -54,6 +54,17 @@ export class Directory {
   /** What stands for `origin`, which was forgotten: itself again, or the one that took its place. */
   recall(origin: PooledOrigin): PooledOrigin {
     return this.#origins.get(origin.key) ?? this.#remember(origin)
+  }
+
+  /**
+   * Where a tunnel to `origin` begins. RFC 8441 §3: over HTTP/2 only where the server has said that it may,
+   * so not on a new connection; where it has not, at an origin of its own whose connections speak HTTP/1.1.
+   */
+  forTunnel(origin: PooledOrigin): PooledOrigin {
+    const mayBeHttp1 = origin.route.protocols.includes('h1')
+    if (origin.protocol === 'h1' || !mayBeHttp1 || origin.available.last?.tunnels === true) return origin
+    const { scheme, authority, host, port } = origin
+    return this.#origins.get(origin.key + http1Suffix) ?? this.#remember(new PooledOrigin(this.#pool, scheme, authority, host, port, true))
   }
 
   /** `origin` has neither connections nor requests. */

@@ -82,6 +82,12 @@ export interface ExchangeOptions {
   readonly queueTimeout?: number | undefined
   /** In place of the client's `totalTimeout`, ms. */
   readonly totalTimeout?: number | undefined
+  /**
+   * True: the request is a CONNECT with a `protocol` (Upgrade in HTTP/1.1, RFC 8441 in HTTP/2). It goes
+   * to an HTTP/2 connection only if the server has allowed that there, else to one that speaks HTTP/1.1,
+   * if the client may. Default false.
+   */
+  readonly tunnel?: boolean | undefined
   /** True: one more attempt of a request that failed. Counted in the `retries` of the statistics; changes nothing else. */
   readonly retry?: boolean | undefined
 }

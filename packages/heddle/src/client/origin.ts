@@ -24,6 +24,9 @@ export interface Origin {
   toString(): string
 }
 
+/** What sets the key of an origin whose connections all speak HTTP/1.1 apart from that of the same origin with any. */
+export const http1Suffix = ' over HTTP/1.1'
+
 /** Requests an HTTP/2 connection is taken to run at once, until one has told (RFC 9113 §6.5.2: at least 100 is recommended). */
 const usualStreams = 100
 
@@ -49,7 +52,7 @@ export class PooledOrigin implements Origin, Linked {
   readonly authority: string
   readonly host: string
   readonly port: number
-  /** `scheme://authority`, its key in the directory. */
+  /** `scheme://authority`, and perhaps `http1Suffix`: its key in the directory. */
   readonly key: string
   readonly route: Route
   readonly engines: EngineOptions
@@ -92,7 +95,8 @@ export class PooledOrigin implements Origin, Linked {
   /** The last of the waiting requests that stood here before: all of those come first. */
   #lastReturned: ClientTicket | undefined
 
-  constructor(pool: Pool, scheme: string, authority: string, host: string, port: number) {
+  /** `http1Only`: its connections speak HTTP/1.1, whatever the client's `protocols` say. */
+  constructor(pool: Pool, scheme: string, authority: string, host: string, port: number, http1Only = false) {
     this.previous = undefined
     this.next = undefined
     this.list = undefined
@@ -101,11 +105,11 @@ export class PooledOrigin implements Origin, Linked {
     this.authority = authority
     this.host = host
     this.port = port
-    this.key = `${scheme}://${authority}`
+    this.key = `${scheme}://${authority}${http1Only ? http1Suffix : ''}`
     this.route = routeTo(this, pool.settings)
     this.engines = { http1: this.route.http1, http2: pool.settings.engines.http2 }
-    this.protocol = this.route.protocol
-    this.http1Required = false
+    this.protocol = http1Only ? 'h1' : this.route.protocol
+    this.http1Required = http1Only
     this.streamsPerConnection = usualStreams
     this.counters = new Counters()
     this.available = new List()

@@ -61,7 +61,8 @@ export class Pool {
   exchange(origin: PooledOrigin, handler: ClientExchangeHandler, options?: ExchangeOptions): ClientTicket {
     if (origin.pool !== this) throw new UsageError('the origin was not made by this client')
     if (this.closing) throw new UsageError('the client is closed')
-    const ticket = new ClientTicket(origin.known ? origin : this.directory.recall(origin), handler)
+    const known = origin.known ? origin : this.directory.recall(origin)
+    const ticket = new ClientTicket(options?.tunnel === true ? this.directory.forTunnel(known) : known, handler)
     let { queueTimeout, totalTimeout } = this.settings
     if (options !== undefined) {
       queueTimeout = duration('queueTimeout', options.queueTimeout, queueTimeout)

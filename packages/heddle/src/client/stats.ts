@@ -54,7 +54,10 @@ export interface PoolCounts {
 
 /** One origin's counts. */
 export interface OriginStats extends PoolCounts {
-  /** `https://example.org`, with the port where it is not the scheme's. */
+  /**
+   * `https://example.org`, with the port where it is not the scheme's. Tunnels that had to have HTTP/1.1
+   * connections of their own stand under `https://example.org over HTTP/1.1`.
+   */
   readonly origin: string
   /** What it spoke last; undefined while no connection has told. */
   readonly protocol: ClientProtocol | undefined
