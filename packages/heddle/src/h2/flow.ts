@@ -1,5 +1,6 @@
 import { largestWindow } from './frame.ts'
 import type { Connection } from './connection.ts'
+import { Stage } from './lifetime.ts'
 import { Phase } from './state.ts'
 import type { Stream } from './stream.ts'
 
@@ -129,7 +130,8 @@ export class Credit {
 
   /** Stages the updates that are due. */
   stage(): void {
-    const { windows, sender, now } = this.#owner
+    const { windows, sender, now, lifetime } = this.#owner
+    if (lifetime.stage !== Stage.Open) return
     let stream = this.#first
     this.#first = undefined
     this.#last = undefined
