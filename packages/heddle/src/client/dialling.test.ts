@@ -258,7 +258,7 @@ test('a limit that is undefined is as if it were not given', () => {
   const { http1, http2 } = new Settings({ limits, http2: { idleTimeout: undefined, pingTimeout: 5 } as never }).engines
   assert.deepEqual([http1.limits, http2.limits], [{ drainSize: 0 }, { pingTimeout: 5 }])
   const { engines } = new Settings({})
-  assert.deepEqual(['limits' in engines.http1, 'limits' in engines.http2], [false, false])
+  assert.deepEqual([engines.http1.limits, engines.http2.limits], [undefined, undefined])
 })
 
 test('a request cancelled by another that the same failure ends is told once', () => {

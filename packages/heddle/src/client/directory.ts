@@ -95,7 +95,14 @@ export class Directory {
       census.add(origin.census())
       origins.push(origin.stats())
     }
-    return { ...poolCounts(census, total), timers: this.#pool.timers, origins }
+    const { resets } = this.#pool.settings
+    return {
+      ...poolCounts(census, total),
+      timers: this.#pool.timers,
+      resetsSent: resets.sent,
+      resetsReceived: resets.received,
+      origins,
+    }
   }
 
   #remember(origin: PooledOrigin): PooledOrigin {

@@ -213,12 +213,11 @@ test('stats tell the present by state and the past by sums', () => {
     abandonedBytes: 0,
     retries: 0,
     errors: { CANCELLED: 1 },
-    framesPerWrite: 0,
-    protocols: {
-      h1: { connections: 3, streams: 1, dialled: 3, requests: 5 },
-      h2: { connections: 0, streams: 0, dialled: 0, requests: 0 },
-    },
+    http1: { connections: 3, streams: 1, dialled: 3, requests: 5 },
+    http2: { connections: 0, streams: 0, dialled: 0, requests: 0, frames: 0, writes: 0, framesPerWrite: 0 },
     timers: 0,
+    resetsSent: {},
+    resetsReceived: {},
   })
   assert.deepEqual(
     origins.map(({ origin, waiting }) => [origin, waiting]),

@@ -1,4 +1,5 @@
 import { createHash, randomBytes } from 'node:crypto'
+import { ResetCounts } from '../h2/index.ts'
 import { UsageError } from '../http/index.ts'
 import { dial, systemClock, TlsSessions, type Clock, type TlsClientOptions } from '../io/index.ts'
 import { makeEngine as heddleEngine, type EngineMaker, type EngineOptions } from './engine.ts'
@@ -30,6 +31,8 @@ export class Settings {
   /** The same, for connections that have to speak HTTP/1.1. */
   readonly tlsHttp1: TlsClientOptions
   readonly engines: EngineOptions
+  /** Counts the streams of all its connections that are reset. */
+  readonly resets: ResetCounts
   readonly makeEngine: EngineMaker
   /** Holds the event loop while requests are under way; undefined with a clock that is not the system's. */
   readonly loopHold: LoopHold | undefined
@@ -54,9 +57,10 @@ export class Settings {
     this.connectsWhenFull = choice('whenFull', options.whenFull, ['queue', 'connect']) === 'connect'
     this.tls = { sessions: new TlsSessions(), ...options.tls, alpn: alpnOf(this.protocols) }
     this.tlsHttp1 = { ...this.tls, alpn: alpnOf(['h1']) }
+    this.resets = new ResetCounts()
     this.engines = {
       http1: { websocketKey, websocketAccept, ...checkedLimits('limits', options.limits) },
-      http2: checkedLimits('http2', options.http2),
+      http2: { ...checkedLimits('http2', options.http2), resets: this.resets },
     }
     this.makeEngine = makeEngine
     this.loopHold = options.clock === undefined || options.clock === systemClock() ? loopHold : undefined

@@ -12,6 +12,16 @@ export interface ProtocolCounts {
   readonly requests: number
 }
 
+/** The same for HTTP/2. */
+export interface Http2Counts extends ProtocolCounts {
+  /** Frames sent, ever. */
+  readonly frames: number
+  /** Writes to sockets, ever. */
+  readonly writes: number
+  /** The one divided by the other; 0 while there was no write. The more, the fewer system calls. */
+  readonly framesPerWrite: number
+}
+
 /** How many, now and ever, for one origin or for the whole client. */
 export interface PoolCounts {
   /** Connections now, in any of the three states below. */
@@ -46,10 +56,10 @@ export interface PoolCounts {
   readonly retries: number
   /** Requests and dials that failed, by error code, ever. */
   readonly errors: Readonly<Record<string, number>>
-  /** HTTP/2 frames for each write to a socket, ever; 0 while there was none. The more, the fewer system calls. */
-  readonly framesPerWrite: number
-  /** The same connections and requests by what is spoken. */
-  readonly protocols: Readonly<Record<ClientProtocol, ProtocolCounts>>
+  /** Of these, what is spoken HTTP/1.1 … */
+  readonly http1: ProtocolCounts
+  /** … and HTTP/2. */
+  readonly http2: Http2Counts
 }
 
 /** One origin's counts. */
@@ -67,6 +77,10 @@ export interface OriginStats extends PoolCounts {
 export interface ClientStats extends PoolCounts {
   /** Alarms the pool has armed now; each connection has one of its own beside. */
   readonly timers: number
+  /** HTTP/2 streams this client reset, by the name of RFC 9113 §7 (`{ CANCEL: 2 }`), ever. */
+  readonly resetsSent: Readonly<Record<string, number>>
+  /** Streams the servers reset, likewise. */
+  readonly resetsReceived: Readonly<Record<string, number>>
   /** Origins known now. */
   readonly origins: readonly OriginStats[]
 }
@@ -156,6 +170,7 @@ export class Census {
 export function poolCounts(census: Census, counters: Counters): PoolCounts {
   const { connections, streams } = census
   const total = connections.h1 + connections.h2
+  const frames = census.frames + counters.frames
   const writes = census.writes + counters.writes
   return {
     connections: total,
@@ -174,8 +189,8 @@ export function poolCounts(census: Census, counters: Counters): PoolCounts {
     abandonedBytes: counters.abandonedBytes,
     retries: counters.retries,
     errors: Object.fromEntries(counters.errors),
-    framesPerWrite: writes === 0 ? 0 : (census.frames + counters.frames) / writes,
-    protocols: { h1: protocolCounts('h1', census, counters), h2: protocolCounts('h2', census, counters) },
+    http1: protocolCounts('h1', census, counters),
+    http2: { ...protocolCounts('h2', census, counters), frames, writes, framesPerWrite: writes === 0 ? 0 : frames / writes },
   }
 }
 

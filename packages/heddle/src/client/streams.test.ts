@@ -38,8 +38,8 @@ test('a cold burst dials once; if the answer is h2 all go there', () => {
   bench.dials[0]?.acceptStreams()
   bench.turn()
   assert.deepEqual([bench.dials.length, opened(sent), bench.secure.protocol], [1, 50, 'h2'])
-  const { streams, waiting, protocols } = bench.pool.directory.stats()
-  assert.deepEqual([streams, waiting, protocols.h2], [70, 0, { connections: 1, streams: 70, dialled: 1, requests: 70 }])
+  const { streams, waiting, http2 } = bench.pool.directory.stats()
+  assert.deepEqual([streams, waiting, http2.connections, http2.dialled, http2.requests], [70, 0, 1, 1, 70])
 })
 
 test('a cold burst dials once; if the answer is h1 the rest is dialled at once', () => {

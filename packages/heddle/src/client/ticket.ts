@@ -1,4 +1,5 @@
 import { WheelNode, type Linked } from '../bytes/index.ts'
+import { ErrorCode } from '../h2/index.ts'
 import {
   CancelledError,
   CancelReason,
@@ -44,8 +45,6 @@ export interface Ticket {
 
 /** How often a request moves on from HTTP/2 connections: enough for a server that restarts, not enough to wear one down. */
 const mostMoves = 3
-/** HTTP_1_1_REQUIRED (RFC 9113 §7). */
-const http11Required = 0xd
 
 /**
  * Where a request stands:
@@ -208,7 +207,7 @@ export class ClientTicket implements Ticket, ExchangeHandler, Linked {
   }
 
   #mayMove(error: HeddleError, { protocol }: PooledConnection): boolean {
-    const http1 = protocol === 'h2' && error.wireCode === http11Required && this.origin.requireHttp1()
+    const http1 = protocol === 'h2' && error.wireCode === ErrorCode.Http11Required && this.origin.requireHttp1()
     if (this.withdrawn || this.responded || error instanceof CancelledError || this.handler.replayable !== true) return false
     if (http1) return true
     // With HTTP/1.1 only from a connection that had served before: each such move uses one up, so moving ends.
