@@ -108,17 +108,20 @@ export class Credit {
   /** As `give`, for octets of a stream that is gone or shall not be sent more. */
   giveConnection(byteCount: number): void {
     const owner = this.#owner
-    if (byteCount === 0 || !owner.windows.consumed(byteCount) || this.#due) return
+    if (byteCount === 0 || !owner.windows.consumed(byteCount) || this.#due || owner.lifetime.stage !== Stage.Open) return
     this.#due = true
     owner.liveness.probeBandwidth()
     owner.markDirty()
   }
 
-  /** `byteCount` octets of content came within one round trip: most of a window means that the window was the limit. */
+  /**
+   * `byteCount` octets of content came within one round trip. Credit comes back half a window at a time,
+   * so a window that is the limit brings about half of itself in the round trip behind the question.
+   */
   measured(byteCount: number): void {
     const { limits, windows } = this.#owner
-    if (byteCount * 3 >= this.#streamTarget * 2) this.#streamTarget = Math.min(limits.maxWindow, this.#streamTarget * 2)
-    if (byteCount * 3 >= windows.receiveTarget * 2) windows.widen(Math.min(limits.maxWindow, windows.receiveTarget * 2))
+    if (byteCount * 5 >= this.#streamTarget * 2) this.#streamTarget = Math.min(limits.maxWindow, this.#streamTarget * 2)
+    if (byteCount * 5 >= windows.receiveTarget * 2) windows.widen(Math.min(limits.maxWindow, windows.receiveTarget * 2))
     windows.widen(Math.min(limits.maxWindow, this.#streamTarget))
   }
 

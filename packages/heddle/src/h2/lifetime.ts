@@ -104,15 +104,15 @@ export class Lifetime {
 
   #finish(error: HeddleError | undefined): void {
     const owner = this.#owner
-    if (error !== undefined) {
-      this.error ??= error
-      owner.exchanges.closeAll(error, false)
-    }
     this.#shutdownDeadline = Infinity
     if (this.#peerEnded || !owner.isServer) this.#close()
     else {
       this.stage = Stage.Lingering
       this.#lingerDeadline = owner.now + lingerTime
+    }
+    if (error !== undefined) {
+      this.error ??= error
+      owner.exchanges.closeAll(error, false)
     }
     owner.markDirty()
   }
@@ -126,12 +126,10 @@ export class Lifetime {
   /** At once, without a word. `isLocal`: this side wants it so. */
   reset(error: HeddleError | undefined, isLocal: boolean): void {
     const { exchanges, sender } = this.#owner
-    if (error !== undefined) {
-      if (this.stage === Stage.Open) this.error ??= error
-      exchanges.closeAll(error, isLocal)
-    }
+    if (error !== undefined && this.stage === Stage.Open) this.error ??= error
     this.#close()
     this.resets = true
+    if (error !== undefined) exchanges.closeAll(error, isLocal)
     sender.staging.clear()
     sender.dropReports(error)
     this.#owner.markDirty()
@@ -142,12 +140,11 @@ export class Lifetime {
     this.#peerEnded = true
     if (this.stage !== Stage.Open) return this.#close()
     const { exchanges } = this.#owner
-    if (exchanges.open > 0) {
-      const error = new PeerError('PEER_CLOSED', 'the peer closed the connection with exchanges open')
-      this.error ??= error
-      exchanges.closeAll(error, false)
-    }
     this.#close()
+    if (exchanges.open === 0) return
+    const error = new PeerError('PEER_CLOSED', 'the peer closed the connection with exchanges open')
+    this.error ??= error
+    exchanges.closeAll(error, false)
   }
 
   // ── GOAWAY ──────────────────────────────────────────────────────────────────────────────────────

@@ -309,6 +309,15 @@ for (const splits of ['none', 'bytewise'] as const) {
   })
 }
 
+/** The connection's window is raised in the first turn, which may come before the peer's first word or after it. */
+function skipWindow(peer: Http2Peer): void {
+  try {
+    peer.wantFrame('the window', { type: 'WINDOW_UPDATE' })
+  } catch {
+    // It was too late for that.
+  }
+}
+
 test('the preface: anything else ends the connection, at every octet', () => {
   const preface = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n')
   for (let at = 0; at < preface.length; at++) {
@@ -317,6 +326,7 @@ test('the preface: anything else ends the connection, at every octet', () => {
     wrong[at] = (wrong[at] as number) ^ 0x20
     peer.peer.send(wrong)
     peer.wantFrame('SETTINGS go first', { type: 'SETTINGS' })
+    skipWindow(peer)
     peer.wantGoaway('no preface', ErrorCode.ProtocolError)
     assert.equal(connection.exchanges.length, 0)
   }
@@ -328,12 +338,13 @@ test('the first frame must be SETTINGS, from either side', () => {
     server.peer.peer.send('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n')
     server.peer.send(first)
     server.peer.wantFrame('SETTINGS go first', { type: 'SETTINGS' })
+    skipWindow(server.peer)
     server.peer.wantGoaway('no SETTINGS', ErrorCode.ProtocolError)
     const client = clientScript(new World(), { handshake: false })
     client.peer.peer.want('the preface', /PRI \* HTTP\/2\.0\r\n\r\nSM\r\n\r\n/)
     client.peer.send(first)
     client.peer.wantFrame('SETTINGS go first', { type: 'SETTINGS' })
-    client.peer.wantFrame('the window', { type: 'WINDOW_UPDATE' })
+    skipWindow(client.peer)
     client.peer.wantGoaway('no SETTINGS', ErrorCode.ProtocolError)
   }
 })
