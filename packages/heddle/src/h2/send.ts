@@ -239,8 +239,9 @@ export class Sender {
       return waits
     }
     this.blockedSince = Infinity
-    if (!owner.isServer) owner.exchanges.lastSentStreamId = owner.exchanges.nextStreamId - 2
     for (;;) {
+      // In every round: who is told something may have begun another stream, whose head leaves now.
+      if (!owner.isServer) owner.exchanges.lastSentStreamId = owner.exchanges.nextStreamId - 2
       this.staging.flush(out)
       if (this.schedule.length > 0) this.#pump(out)
       // What ends content was staged behind it.
