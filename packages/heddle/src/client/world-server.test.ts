@@ -16,7 +16,6 @@ import type { LinkSocket, World, WorldConnection } from '../testing/index.ts'
 export class WorldRequest implements ExchangeHandler {
   readonly exchange: Exchange
   readonly connection: WorldStreams
-  /** 1, 3, 5, … */
   readonly streamId: number
   head: Head | undefined
   content: Buffer[]
@@ -27,10 +26,11 @@ export class WorldRequest implements ExchangeHandler {
   whenHead: ((request: WorldRequest) => void) | undefined
   whenClosed: (() => void) | undefined
 
-  constructor(exchange: Exchange, connection: WorldStreams, streamId: number) {
+  constructor(exchange: Exchange, connection: WorldStreams) {
     this.exchange = exchange
     this.connection = connection
-    this.streamId = streamId
+    // A field of the engine's own: GOAWAY has to name it.
+    this.streamId = (exchange as Exchange & { readonly id: number }).id
     this.head = undefined
     this.content = []
     this.trailers = undefined
@@ -95,7 +95,7 @@ export class WorldStreams implements ConnectionHandler {
 
   onReady(): void {}
   onExchange(exchange: Exchange): ExchangeHandler {
-    const request = new WorldRequest(exchange, this, this.requests.length * 2 + 1)
+    const request = new WorldRequest(exchange, this)
     this.requests.push(request)
     request.whenHead = this.#onRequest
     return request
