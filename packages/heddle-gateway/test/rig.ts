@@ -3,7 +3,7 @@ import type { Server } from 'heddle'
 import type { HeddleError } from 'heddle/http'
 import type { listen } from 'heddle/io'
 import { serve } from 'heddle/server'
-import { ScriptedPeer, socketTransport, type LinkOptions, type LinkSocket, type World } from 'heddle/testing'
+import { Http2Peer, http2Preface, ScriptedPeer, socketTransport, type LinkOptions, type LinkSocket, type World } from 'heddle/testing'
 import type { ClusterConfig, Config, ListenerConfig, MatchConfig, RouteConfig } from '../src/config/types.ts'
 import { Proxy, type ProxyOptions } from '../src/proxy/index.ts'
 import type { RequestRecord } from '../src/record.ts'
@@ -77,6 +77,8 @@ export function routeConfig(options: Partial<RouteConfig> = {}): RouteConfig {
     ...options,
   }
 }
+
+type Http2Settings = readonly (readonly [id: number, value: number])[]
 
 export interface RigOptions {
   readonly listener?: Partial<ListenerConfig>
@@ -180,8 +182,10 @@ export class Rig {
       port: listener.port,
       clock: world,
       listen: worldListen(world, options.clientLink),
+      protocols: listener.protocols.map((version) => (version === 'h1' ? 'http/1.1' : 'h2')),
       upgrades: listener.upgrades,
-      websocketAccept,
+      extendedConnect: config.routes.some((route) => route.extendedConnect),
+      http2: listener.http2,
       limits: {
         maxContentLength: listener.limits.maxContentLength,
         headTimeout: listener.limits.headTimeout,
@@ -222,6 +226,18 @@ export class Rig {
     })
     while (peer === undefined) if (!this.world.step()) this.world.advance(1)
     return peer
+  }
+
+  /** A client that speaks HTTP/2 by prior knowledge, SETTINGS exchanged. */
+  http2Client(settings: Http2Settings = []): Http2Peer {
+    const peer = this.client()
+    peer.send(http2Preface)
+    const client = new Http2Peer(peer, 'client')
+    client.send({ type: 'SETTINGS', ack: false, settings }, { type: 'SETTINGS', ack: true, settings: [] })
+    client.wantFrame("the gateway's SETTINGS", { type: 'SETTINGS', ack: false })
+    client.wantFrame('the connection window raised', { type: 'WINDOW_UPDATE', streamId: 0 })
+    client.wantFrame('an acknowledgement', { type: 'SETTINGS', ack: true })
+    return client
   }
 
   /** A host that takes connections; each is a scripted peer. */
@@ -274,6 +290,17 @@ export class Upstream {
       { link },
     )
     this.stop = () => listener.stop()
+  }
+
+  /** The connection accepted as the `index`th, whose client speaks HTTP/2; SETTINGS are exchanged. */
+  http2Peer(index = 0, settings: Http2Settings = []): Http2Peer {
+    const peer = this.peer(index)
+    peer.want('the preface', http2Preface)
+    const server = new Http2Peer(peer, 'server')
+    server.send({ type: 'SETTINGS', ack: false, settings }, { type: 'SETTINGS', ack: true, settings: [] })
+    server.wantFrame("the gateway's SETTINGS", { type: 'SETTINGS', ack: false })
+    server.wantFrame('the connection window raised', { type: 'WINDOW_UPDATE', streamId: 0 })
+    return server
   }
 
   /** The connection accepted as the `index`th. */

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { noHttp2 } from '../http2-counts.ts'
 import type { Snapshot } from '../metrics/index.ts'
 import { readinessOf } from './readiness.ts'
 
@@ -14,6 +15,7 @@ function snapshotOf(clusters: Record<string, readonly boolean[]>): Snapshot {
       active: 0,
       waiting: 0,
       connections: 0,
+      http2: noHttp2,
       endpoints: ejected.map((out, index) => ({
         name: `e${index}:1`,
         active: 0,
@@ -21,7 +23,9 @@ function snapshotOf(clusters: Record<string, readonly boolean[]>): Snapshot {
         failures: 0,
         ejections: 0,
         ejected: out,
+        waiting: 0,
         connections: 0,
+        streams: 0,
       })),
     })),
     accessLog: { lines: 0, dropped: 0, failures: 0 },

@@ -41,6 +41,11 @@ describe('a line', () => {
     )
   })
 
+  test('has the status of a gRPC call', () => {
+    const line = formatLine({ ...record, grpc: { service: 'a.B', method: 'C' }, grpcStatus: 14 })
+    assert.equal((JSON.parse(line) as RequestRecord).grpcStatus, 14)
+  })
+
   test('leaves out what there is not', () => {
     const line = formatLine({
       ...record,

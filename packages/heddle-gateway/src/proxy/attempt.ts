@@ -4,7 +4,7 @@ import type { Cluster, Endpoint } from '../upstream/index.ts'
 import type { Forward } from './forward.ts'
 import type { DeadlineQueue, Waiting } from './deadlines.ts'
 import type { Plan } from './plan.ts'
-import { blamesEndpoint, upstreamReason } from './reason.ts'
+import { blamesEndpoint } from './reason.ts'
 
 /**
  * The upstream leg of a request: one try at one endpoint. It keeps the endpoint's books, and passes
@@ -20,6 +20,8 @@ export class Attempt implements ClientExchangeHandler, Waiting {
   before: Waiting | undefined
   after: Waiting | undefined
   ticket: Ticket | undefined
+  /** It is one of its listener's that wait for a connection. */
+  waiting: boolean
   /** Undefined until a connection is there. */
   exchange: Exchange | undefined
   /** See {@link ClientExchangeHandler}: what was sent so far can be sent again. */
@@ -46,6 +48,7 @@ export class Attempt implements ClientExchangeHandler, Waiting {
     this.before = undefined
     this.after = undefined
     this.ticket = undefined
+    this.waiting = false
     this.exchange = undefined
     this.replayable = replayable
     this.sent = 0
@@ -60,7 +63,7 @@ export class Attempt implements ClientExchangeHandler, Waiting {
   /** Goes to the pool. False: the cluster is closed, and the attempt over. */
   start(): boolean {
     try {
-      this.ticket = this.cluster.start(this.endpoint, this)
+      this.ticket = this.cluster.start(this.endpoint, this, this.forward.isTunnelRequest)
     } catch {
       this.over = true
       this.endpoint.health.endUndecided(this.trial)
@@ -70,8 +73,20 @@ export class Attempt implements ClientExchangeHandler, Waiting {
     // Let go of while the pool was still handing the connection over.
     if (this.detached) this.ticket.cancel(this.cancelReason)
     // Who would not wait longer for an answer does not wait longer for a connection either.
-    else if (this.exchange === undefined) this.waitAtMost((this.forward.plan as Plan).route.headTimeout)
+    else if (this.exchange === undefined) {
+      this.waiting = true
+      this.forward.listener.waiting++
+      this.waitAtMost((this.forward.plan as Plan).route.headTimeout)
+    }
     return true
+  }
+
+  /** It waits for nothing any more: not for a connection, and not for a head. */
+  private endWait(): void {
+    this.deadlineQueue?.remove(this)
+    if (!this.waiting) return
+    this.waiting = false
+    this.forward.listener.waiting--
   }
 
   /** The request is complete: its answer must begin within `timeout` ms. */
@@ -87,7 +102,7 @@ export class Attempt implements ClientExchangeHandler, Waiting {
   cancel(reason: CancelReason): void {
     this.detached = true
     this.cancelReason = reason
-    this.deadlineQueue?.remove(this)
+    this.endWait()
     if (!this.over) this.ticket?.cancel(reason)
   }
 
@@ -108,15 +123,16 @@ export class Attempt implements ClientExchangeHandler, Waiting {
    * True if it ended by the race that kept-alive connections bring with them: the upstream closed one
    * just when the request went out. That says nothing about the endpoint.
    */
-  wasStale({ code }: HeddleError): boolean {
-    if (this.ticket === undefined || !this.ticket.reused || this.ticket.responded) return false
+  wasStale({ code, scope }: HeddleError): boolean {
+    // RST_STREAM is an answer of a sort: the connection lives, and the upstream has seen the request.
+    if (this.ticket === undefined || !this.ticket.reused || this.ticket.responded || scope === 'stream') return false
     return code === 'PEER_CLOSED' || code === 'PEER_RESET' || code === 'NETWORK_ERROR'
   }
 
   onOpen(exchange: Exchange): void {
     this.exchange = exchange
     this.sent = 0
-    this.deadlineQueue?.remove(this)
+    this.endWait()
     if (this.detached) exchange.cancel(this.cancelReason)
     else this.forward.onUpstreamOpen(this, exchange)
   }
@@ -147,11 +163,10 @@ export class Attempt implements ClientExchangeHandler, Waiting {
 
   onClose(error: HeddleError | undefined): void {
     this.over = true
-    this.deadlineQueue?.remove(this)
+    this.endWait()
     this.cluster.finish(this.endpoint)
     const { detached } = this
-    if (error !== undefined && !detached && blamesEndpoint(upstreamReason(error)) && !this.wasStale(error))
-      this.blame(this.forward.proxy.clock.now())
+    if (error !== undefined && !detached && blamesEndpoint(error) && !this.wasStale(error)) this.blame(this.forward.proxy.clock.now())
     else if (this.earlierStreak < 0) this.endpoint.health.endUndecided(this.trial)
     if (!detached) this.forward.onUpstreamClose(this, error)
   }

@@ -1,4 +1,5 @@
 import type { Fields, Head } from 'heddle/http'
+import { isGrpcType } from '../grpc-type.ts'
 import type { GrpcCall } from '../record.ts'
 import type { Reason } from './reason.ts'
 
@@ -15,14 +16,6 @@ export const GrpcStatus = {
   Unavailable: 14,
   Unauthenticated: 16,
 } as const
-
-/** True for `application/grpc` and its codings (`application/grpc+proto`); not for gRPC-Web, which has a framing of its own. */
-export function isGrpcType(type: string): boolean {
-  if (!type.startsWith('application/grpc')) return false
-  const next = type.charCodeAt(16)
-  // The end, `+`, `;` or a blank.
-  return Number.isNaN(next) || next === 0x2b || next === 0x3b || next === 0x20
-}
 
 /** The call that a request makes, or undefined if it is none of gRPC: a POST of that type to `/service/method`. */
 export function grpcCall(head: Head): GrpcCall | undefined {

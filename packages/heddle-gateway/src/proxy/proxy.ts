@@ -74,6 +74,11 @@ export class Proxy {
     return route
   }
 
+  /** Requests of `listener` that wait for an upstream connection, or for a stream on one. */
+  waiting(listener: ListenerConfig): number {
+    return this.#listeners.get(listener)?.waiting ?? 0
+  }
+
   /** A request's head is there. */
   startRequest(listener: ListenerState): void {
     this.active++
@@ -100,6 +105,8 @@ export class Proxy {
 /** What forwarding needs of one listener, made of its configuration once. */
 export class ListenerState {
   readonly config: ListenerConfig
+  /** Requests that wait for an upstream connection, or for a stream on one. Kept by their attempts. */
+  waiting: number
   readonly #trust: TrustList
   readonly #peers: WeakMap<ConnectionInfo, Peer>
   readonly #via1: string
@@ -110,6 +117,7 @@ export class ListenerState {
 
   constructor(config: ListenerConfig) {
     this.config = config
+    this.waiting = 0
     this.#trust = new TrustList(config.trust)
     this.#peers = new WeakMap()
     this.#via1 = `1.1 ${config.via}`

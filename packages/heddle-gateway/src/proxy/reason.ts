@@ -96,8 +96,10 @@ export function isRefusal({ unprocessed, wireCode, code }: HeddleError): boolean
 }
 
 /** True for failures the endpoint is to blame for: they count towards its ejection. */
-export function blamesEndpoint(reason: Reason): boolean {
-  switch (reason) {
+export function blamesEndpoint(error: HeddleError): boolean {
+  // RST_STREAM with CANCEL is about this one request: somebody behind the endpoint lost interest in it.
+  if (error.code === 'PEER_RESET' && error.wireCode === 0x8) return false
+  switch (upstreamReason(error)) {
     case 'queue_full':
     case 'queue_timeout':
     case 'shutdown':
