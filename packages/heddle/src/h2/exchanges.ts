@@ -198,8 +198,6 @@ export class Exchanges {
 
   /** This side ends the exchange: nothing but `onClose` is called after this. */
   cancel(stream: Stream, code: number, error: HeddleError): void {
-    if (stream.closed) return
-    stream.unreported = 0
     this.reset(stream, code, error)
   }
 
@@ -248,6 +246,7 @@ export class Exchanges {
   close(stream: Stream, error: HeddleError): void {
     if (stream.closed) return
     this.#leave(stream)
+    stream.unreported = 0
     stream.error = error
     this.closedLater(stream)
   }

@@ -130,8 +130,7 @@ export class Lifetime {
     this.#close()
     this.resets = true
     if (error !== undefined) exchanges.closeAll(error, isLocal)
-    sender.staging.clear()
-    sender.dropReports(error)
+    sender.drop(error)
     this.#owner.markDirty()
   }
 

@@ -337,8 +337,10 @@ export class Sender {
     }
   }
 
-  /** The transport takes nothing any more: who waits for what was staged to leave waits for nothing. */
-  dropReports(error: HeddleError | undefined): void {
+  /** The transport takes nothing any more: what is staged goes nowhere, and who waits for it to leave waits for nothing. */
+  drop(error: HeddleError | undefined): void {
+    this.staging.clear()
+    this.blockedSince = Infinity
     let stream = this.#firstReport
     this.#firstReport = undefined
     this.#lastReport = undefined
