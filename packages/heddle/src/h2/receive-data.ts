@@ -42,8 +42,8 @@ export class DataReceiver {
       const stream = this.#judge(buffer, start, length)
       if (this.#owner.lifetime.stage !== Stage.Open) return
       const end = (flags & Flag.EndStream) !== 0
-      if (length < leastContent && !end && !this.#countSmall()) return
-      return this.#deliver(stream, buffer, payload, payload + length, end)
+      if (this.#admits(stream, length, end)) this.#deliver(stream, buffer, payload, payload + length, end)
+      return
     }
     this.start(buffer, start, length)
     for (let at = payload; this.isOpen && this.#owner.lifetime.stage === Stage.Open; ) at = this.receive(buffer, at, payload + length)
@@ -62,7 +62,7 @@ export class DataReceiver {
     this.#readsPadding = padded
     this.#end = (flags & Flag.EndStream) !== 0
     this.isOpen = true
-    if (!padded) this.#contentIs(length)
+    if (!padded && !this.#admits(stream, length, this.#end)) return
     // Nothing more comes of an empty frame.
     if (length === 0) this.#finishContent(none, 0, 0)
   }
@@ -107,7 +107,7 @@ export class DataReceiver {
         this.#owner.lifetime.fail(ErrorCode.ProtocolError, 'more padding than frame')
         return limit
       }
-      if (!this.#contentIs(this.#left - this.#padding)) return limit
+      if (!this.#admits(this.#stream, this.#left - this.#padding, this.#end)) return limit
       // The engine consumes the padding and its length itself.
       this.#credit(1 + this.#padding)
       if (this.#left === this.#padding) this.#finishContent(none, 0, 0)
@@ -129,16 +129,19 @@ export class DataReceiver {
     return at
   }
 
-  /** The frame's content is `byteCount` octets; false: the peer has sent too many such frames. */
-  #contentIs(byteCount: number): boolean {
-    return byteCount >= leastContent || this.#end || this.#countSmall()
-  }
-
-  #countSmall(): boolean {
-    const { emptyFrames, now, lifetime } = this.#owner
-    if (emptyFrames.take(now)) return true
-    lifetime.fail(ErrorCode.EnhanceYourCalm, 'too many frames that carry next to nothing')
-    return false
+  /** The frame's content is `byteCount` octets, as is known before any of it is handed on. False: the connection is over. */
+  #admits(stream: Stream | undefined, byteCount: number, end: boolean): boolean {
+    const { emptyFrames, now, lifetime, limits, exchanges } = this.#owner
+    if (byteCount < leastContent && !end && !emptyFrames.take(now)) {
+      lifetime.fail(ErrorCode.EnhanceYourCalm, 'too many frames that carry next to nothing')
+      return false
+    }
+    if (stream === undefined || stream.closed) return true
+    stream.receivedLength += byteCount
+    const fault = lengthFault(stream, end)
+    if (fault !== '') exchanges.fault(stream, ErrorCode.ProtocolError, fault)
+    else if (stream.receivedLength > limits.maxContentLength) this.#refuseContent(stream)
+    return lifetime.stage === Stage.Open
   }
 
   #credit(byteCount: number): void {
@@ -156,21 +159,11 @@ export class DataReceiver {
   }
 
   #deliver(stream: Stream | undefined, buffer: Uint8Array, start: number, limit: number, end: boolean): void {
-    const { exchanges, credit, limits, now, isServer } = this.#owner
+    const { exchanges, credit, now, isServer } = this.#owner
     const count = limit - start
     if (count === 0 && !end) return
     if (stream === undefined || stream.closed) return credit.giveConnection(count)
     stream.receivedAt = now
-    stream.receivedLength += count
-    const fault = lengthFault(stream, end)
-    if (fault !== '') {
-      credit.giveConnection(count)
-      return exchanges.fault(stream, ErrorCode.ProtocolError, fault)
-    }
-    if (stream.receivedLength > limits.maxContentLength) {
-      credit.giveConnection(count)
-      return this.#refuseContent(stream)
-    }
     if (stream.discarding) {
       // A client that uploads for nobody is stopped by the stream's window; where an answer may depend on
       // the peer's sending, it goes on.
