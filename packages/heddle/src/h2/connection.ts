@@ -1,7 +1,5 @@
 import { Decoder, Encoder } from '../hpack/index.ts'
 import {
-  CancelledError,
-  CancelReason,
   NetworkError,
   TimeoutError,
   UsageError,
@@ -15,6 +13,7 @@ import {
   type OutboxLike,
   type StreamEngine,
 } from '../http/index.ts'
+import { Announcements } from './announcements.ts'
 import { Budget } from './budget.ts'
 import { Exchanges } from './exchanges.ts'
 import { Credit, firstWindow, Windows } from './flow.ts'
@@ -22,6 +21,7 @@ import { ErrorCode, preface } from './frame.ts'
 import { Lifetime, Stage } from './lifetime.ts'
 import type { Http2Limits } from './limits.ts'
 import type { Http2Options } from './options.ts'
+import { Notices } from './notices.ts'
 import { Liveness } from './ping.ts'
 import { Receiver } from './receive.ts'
 import type { ResetCounts } from './reset-counts.ts'
@@ -51,6 +51,8 @@ export abstract class Connection implements StreamEngine, HttpConnection {
   readonly windows: Windows
   readonly sender: Sender
   readonly exchanges: Exchanges
+  readonly notices: Notices
+  readonly announcements: Announcements
   readonly liveness: Liveness
   readonly credit: Credit
   readonly lifetime: Lifetime
@@ -71,11 +73,7 @@ export abstract class Connection implements StreamEngine, HttpConnection {
   readonly #date: { httpDate(): string } | undefined
   #running: boolean
   #ready: boolean
-  #finished: boolean
   #settingsDeadline: Instant
-  #toldOpenable: number
-  #toldMost: number
-  #toldExtendedConnect: boolean
 
   constructor(
     isServer: boolean,
@@ -104,6 +102,8 @@ export abstract class Connection implements StreamEngine, HttpConnection {
     this.resets = options.resets
     this.sender = new Sender(this)
     this.exchanges = new Exchanges(this)
+    this.notices = new Notices(this)
+    this.announcements = new Announcements(this)
     this.lifetime = new Lifetime(this)
     this.timeLimits = new TimeLimits(this)
     this.receiver = new Receiver(this)
@@ -112,11 +112,7 @@ export abstract class Connection implements StreamEngine, HttpConnection {
     this.#date = options.date
     this.#running = false
     this.#ready = false
-    this.#finished = false
     this.#settingsDeadline = this.now + limits.settingsTimeout
-    this.#toldOpenable = 0
-    this.#toldMost = 0
-    this.#toldExtendedConnect = false
     this.#start()
   }
 
@@ -163,22 +159,22 @@ export abstract class Connection implements StreamEngine, HttpConnection {
 
   receiveError(error: HeddleError, now: Instant): void {
     this.#enter(now)
-    if (!this.#finished) this.lifetime.reset(error, false)
-    this.exchanges.tellAllClosed()
+    if (!this.announcements.isFinished) this.lifetime.reset(error, false)
+    this.notices.tellAllClosed()
     this.#leave()
   }
 
   transmit(out: OutboxLike, now: Instant): boolean {
     this.#enter(now)
-    const { sender, exchanges, lifetime } = this
+    const { sender, notices, lifetime } = this
     let waits = false
     do {
-      if (exchanges.hasClosed) exchanges.tellAllClosed()
+      if (notices.hasClosed) notices.tellAllClosed()
       lifetime.maybeFinish()
       waits = sender.transmit(out)
       // Handlers that were told may have left more to say, and the last exchange may have ended.
-    } while (exchanges.hasClosed || (waits && sender.staging.length > 0 && out.room > 0) || lifetime.mayFinish)
-    if (!this.isServer) this.#tellOpenable()
+    } while (notices.hasClosed || (waits && sender.staging.length > 0 && out.room > 0) || lifetime.mayFinish)
+    if (!this.isServer) this.announcements.tellOpenable()
     this.#leave()
     return waits
   }
@@ -197,7 +193,7 @@ export abstract class Connection implements StreamEngine, HttpConnection {
         lifetime.reset(new NetworkError('NETWORK_ERROR', 'the peer does not answer: the connection is dead'), false)
       }
     }
-    this.exchanges.tellAllClosed()
+    this.notices.tellAllClosed()
     this.#leave()
   }
 
@@ -230,12 +226,12 @@ export abstract class Connection implements StreamEngine, HttpConnection {
     this.now = Math.ceil(now)
     if (!this.#ready) {
       this.#ready = true
-      this.#tellReady()
+      this.announcements.tellReady()
     }
   }
 
   #leave(): void {
-    if (this.lifetime.stage === Stage.Closed && !this.#finished) this.#maybeTellClosed()
+    if (this.lifetime.stage === Stage.Closed) this.announcements.maybeTellClosed()
     this.#running = false
   }
 
@@ -270,7 +266,7 @@ export abstract class Connection implements StreamEngine, HttpConnection {
 
   abort(error: HeddleError): void {
     this.#assertOutside()
-    if (!this.#finished) this.lifetime.reset(error, true)
+    if (!this.announcements.isFinished) this.lifetime.reset(error, true)
   }
 
   /** Frames sent so far; with the driver's `writes` it tells how well they are batched. */
@@ -293,52 +289,7 @@ export abstract class Connection implements StreamEngine, HttpConnection {
   }
 
   settingsChanged(): void {
-    const { maxConcurrentStreams, enableConnectProtocol } = this.peer
-    if (maxConcurrentStreams !== this.#toldMost || enableConnectProtocol !== this.#toldExtendedConnect) this.#tellReady()
-  }
-
-  // ── Telling the owner ───────────────────────────────────────────────────────────────────────────
-
-  #tellReady(): void {
-    this.#toldMost = this.peer.maxConcurrentStreams
-    this.#toldExtendedConnect = this.peer.enableConnectProtocol
-    try {
-      this.handler.onReady({ protocol: 'h2', maxExchanges: this.#toldMost, extendedConnect: this.#toldExtendedConnect })
-    } catch (cause) {
-      this.lifetime.reset(new CancelledError(CancelReason.InternalError, 'onReady failed', { cause }), false)
-    }
-  }
-
-  #tellOpenable(): void {
-    const { openable } = this
-    if (openable > this.#toldOpenable) {
-      this.#toldOpenable = openable
-      try {
-        this.handler.onCapacity(openable)
-      } catch {
-        // It only tells what `openable` says.
-      }
-    }
-    this.#toldOpenable = this.openable
-  }
-
-  tellDraining(): void {
-    try {
-      this.handler.onDraining()
-    } catch {
-      // It only tells what will be seen anyway: nothing can be opened here.
-    }
-  }
-
-  /** The owner is told last: after every exchange, and after the last words have left. */
-  #maybeTellClosed(): void {
-    if (this.exchanges.hasClosed || (this.sender.staging.length > 0 && !this.lifetime.resets)) return
-    this.#finished = true
-    try {
-      this.handler.onClose(this.lifetime.error)
-    } catch {
-      // The connection is over; there is nothing left that this could end.
-    }
+    this.announcements.tellReady()
   }
 }
 

@@ -40,9 +40,6 @@ export class Exchanges {
   #defers: boolean
   /** Streams of which only content is left that nobody wants, as far as this input goes. */
   readonly #deferred: Stream[]
-  /** Streams that are over and whose handler does not know. */
-  #firstClosed: Stream | undefined
-  #lastClosed: Stream | undefined
 
   constructor(owner: Connection) {
     this.table = new StreamSet()
@@ -54,8 +51,6 @@ export class Exchanges {
     this.#remembered = new Set()
     this.#defers = false
     this.#deferred = []
-    this.#firstClosed = undefined
-    this.#lastClosed = undefined
   }
 
   get open(): number {
@@ -189,11 +184,11 @@ export class Exchanges {
   }
 
   #completed(stream: Stream): void {
-    const { sender } = this.#owner
+    const { sender, notices } = this.#owner
     this.#leave(stream)
     stream.complete = true
-    if (stream.inReports || stream.stagedFlush === sender.staging.flushes) sender.reportLater(stream)
-    else this.closedLater(stream)
+    if (stream.inReports || stream.stagedFlush === sender.staging.flushes) notices.reportLater(stream)
+    else notices.closedLater(stream)
   }
 
   /** This side ends the exchange: nothing but `onClose` is called after this. */
@@ -248,7 +243,7 @@ export class Exchanges {
     this.#leave(stream)
     stream.unreported = 0
     stream.error = error
-    this.closedLater(stream)
+    this.#owner.notices.closedLater(stream)
   }
 
   /** Out of the table, and out of every list but those of what is to be told. */
@@ -280,46 +275,6 @@ export class Exchanges {
   closeBeyond(lastStreamId: number, error: HeddleError): void {
     for (const stream of this.table.all()) if (stream.id > lastStreamId) this.close(stream, error)
     for (let stream = this.reserved.first; stream !== undefined; stream = this.reserved.first) this.close(stream, error)
-  }
-
-  // ── Telling handlers ────────────────────────────────────────────────────────────────────────────
-
-  closedLater(stream: Stream): void {
-    if (this.#lastClosed === undefined) this.#firstClosed = stream
-    else this.#lastClosed.nextClosed = stream
-    this.#lastClosed = stream
-  }
-
-  /** True: handlers are to be told that their exchange is over. */
-  get hasClosed(): boolean {
-    return this.#firstClosed !== undefined
-  }
-
-  /** Tells those whose exchange is over. */
-  tellAllClosed(): void {
-    for (let stream = this.#firstClosed; stream !== undefined; stream = this.#firstClosed) {
-      this.#firstClosed = stream.nextClosed
-      if (this.#firstClosed === undefined) this.#lastClosed = undefined
-      stream.nextClosed = undefined
-      this.tellClosed(stream)
-    }
-  }
-
-  tellClosed(stream: Stream): void {
-    stream.complete = false
-    try {
-      stream.handler.onClose(stream.error)
-    } catch {
-      // The exchange is over; there is nothing left that this could end.
-    }
-  }
-
-  tellSent(stream: Stream, byteCount: number, writable: boolean): void {
-    try {
-      stream.handler.onSent(byteCount, writable)
-    } catch (error) {
-      this.handlerFailed(stream, error)
-    }
   }
 
   /** A handler that throws loses its exchange, nothing else. */

@@ -125,12 +125,13 @@ export class Lifetime {
 
   /** At once, without a word. `isLocal`: this side wants it so. */
   reset(error: HeddleError | undefined, isLocal: boolean): void {
-    const { exchanges, sender } = this.#owner
+    const { exchanges, sender, notices } = this.#owner
     if (error !== undefined && this.stage === Stage.Open) this.error ??= error
     this.#close()
     this.resets = true
     if (error !== undefined) exchanges.closeAll(error, isLocal)
-    sender.drop(error)
+    sender.drop()
+    notices.failReports(error)
     this.#owner.markDirty()
   }
 
@@ -157,7 +158,7 @@ export class Lifetime {
     const reason = `the peer is going away: ${errorName(code)}${debug === '' ? '' : ` (${debug})`}`
     const facts = { wireCode: code, scope: 'connection' } as const
     if (code !== ErrorCode.NoError) this.error ??= new PeerError('PEER_CLOSED', reason, facts)
-    if (isFirst) owner.tellDraining()
+    if (isFirst) owner.announcements.tellDraining()
     if (!owner.isServer) owner.exchanges.closeBeyond(last, new PeerError('PEER_CLOSED', reason, { ...facts, unprocessed: true }))
   }
 

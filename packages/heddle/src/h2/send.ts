@@ -1,4 +1,4 @@
-import type { Fields, Head, HeddleError, OutboxLike, Priority } from '../http/index.ts'
+import type { Fields, Head, OutboxLike, Priority } from '../http/index.ts'
 import type { Connection } from './connection.ts'
 import { ContentQueue } from './content-queue.ts'
 import { Flag, frameHeaderSize, FrameType, putFrameHeader, writeUint32 } from './frame.ts'
@@ -29,9 +29,6 @@ export class Sender {
   readonly #owner: Connection
   /** Octets allocated for copies of content. */
   #copied: number
-  /** Streams to be told what was framed, and that they are over, once it has left. */
-  #firstReport: Stream | undefined
-  #lastReport: Stream | undefined
 
   constructor(owner: Connection) {
     this.staging = new Staging()
@@ -40,8 +37,6 @@ export class Sender {
     this.sentAt = owner.now
     this.#owner = owner
     this.#copied = 0
-    this.#firstReport = undefined
-    this.#lastReport = undefined
   }
 
   /** Octets this connection pins for sending. */
@@ -246,8 +241,8 @@ export class Sender {
       if (this.schedule.length > 0) this.#pump(out)
       // What ends content was staged behind it.
       this.staging.flush(out)
-      if (this.#firstReport === undefined) break
-      this.#tellReports()
+      if (!owner.notices.hasReports) break
+      owner.notices.tellReports()
       if (out.room === 0) break
       owner.credit.stage()
     }
@@ -299,61 +294,14 @@ export class Sender {
     }
   }
 
-  // ── Telling what has left ───────────────────────────────────────────────────────────────────────
-
   #report(stream: Stream, byteCount: number): void {
     stream.unreported += byteCount
-    this.reportLater(stream)
+    this.#owner.notices.reportLater(stream)
   }
 
-  /** `stream` is told what was framed, or that it is over, when what is staged now has left. */
-  reportLater(stream: Stream): void {
-    if (stream.inReports) return
-    stream.inReports = true
-    stream.nextReport = undefined
-    if (this.#lastReport === undefined) this.#firstReport = stream
-    else this.#lastReport.nextReport = stream
-    this.#lastReport = stream
-  }
-
-  #tellReports(): void {
-    const { exchanges, limits } = this.#owner
-    let stream = this.#firstReport
-    // What handlers send now is told after the next flush.
-    this.#firstReport = undefined
-    this.#lastReport = undefined
-    while (stream !== undefined) {
-      const next = stream.nextReport
-      stream.nextReport = undefined
-      stream.inReports = false
-      const { unreported } = stream
-      const writable = stream.senderWaits && stream.pending * 2 <= limits.sendBuffer
-      stream.unreported = 0
-      if (writable) stream.senderWaits = false
-      if (unreported > 0 || writable) exchanges.tellSent(stream, unreported, writable)
-      // Unless it was completed just now, by what its handler sent.
-      if (stream.complete && !stream.inReports) exchanges.tellClosed(stream)
-      stream = next
-    }
-  }
-
-  /** The transport takes nothing any more: what is staged goes nowhere, and who waits for it to leave waits for nothing. */
-  drop(error: HeddleError | undefined): void {
+  /** The transport takes nothing any more: what is staged goes nowhere. */
+  drop(): void {
     this.staging.clear()
     this.blockedSince = Infinity
-    let stream = this.#firstReport
-    this.#firstReport = undefined
-    this.#lastReport = undefined
-    while (stream !== undefined) {
-      const next = stream.nextReport
-      stream.nextReport = undefined
-      stream.inReports = false
-      stream.unreported = 0
-      if (stream.complete) {
-        stream.error = error
-        this.#owner.exchanges.closedLater(stream)
-      }
-      stream = next
-    }
   }
 }
