@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { CancelReason, HeddleError, NetworkError, requestHead, type Exchange, type Head } from '../http/index.ts'
+import { CancelReason, HeddleError, NetworkError, requestHead, UsageError, type Exchange, type Head } from '../http/index.ts'
 import { clientScript, getHead } from '../testing/h2-peer.ts'
 import { Recording, RecordingConnection, World } from '../testing/index.ts'
 import { ErrorCode } from './frame.ts'
@@ -258,6 +258,15 @@ test('a tunnel that is refused ends its request, and takes no more bytes', () =>
   peer.sendContent(1, 'no', true)
   peer.wantIdle('over')
   assert.deepEqual(recording.lines, ['head 403', 'data "no"', 'end', 'close'])
+})
+
+test('extended CONNECT only where the server offers it', () => {
+  const chat = requestHead('CONNECT', 'http', 'a.test', '/chat', [], 'websocket')
+  const without = clientScript(new World())
+  assert.throws(() => without.engine.open(new Recording())?.sendHead(chat, false), UsageError)
+  const { peer, engine } = clientScript(new World(), { settings: [[SettingId.EnableConnectProtocol, 1]] })
+  engine.open(new Recording())?.sendHead(chat, false)
+  peer.wantHead('a request', 1, false, [':method', 'CONNECT', ':scheme', 'http', ':authority', 'a.test', ':path', '/chat', ':protocol', 'websocket'])
 })
 
 test('a client takes no requests and forgives its server’s late frames', () => {

@@ -162,6 +162,8 @@ export class Stream extends Windows implements Exchange, Linked {
     checkRequest(head)
     const tunnel = head.method === 'CONNECT'
     if (tunnel && end) throw new UsageError('CONNECT opens a tunnel: it cannot end with its head')
+    // RFC 8441 §3: only where the server has offered it.
+    if (head.protocol !== '' && !this.owner.peer.enableConnectProtocol) throw new UsageError('the server offers no extended CONNECT')
     const declared = tunnel ? noLength : declaredLength(head.fields, end)
     this.headRequest = head.method === 'HEAD'
     this.tunnel = tunnel

@@ -78,7 +78,7 @@ export class TimeLimits {
         if (due < next) next = due
         continue
       }
-      if (stream.pending > 0) stalled++
+      if (stream.pending > 0 && !stream.held) stalled++
       exchanges.reset(stream, ErrorCode.Cancel, this.#errorOf(stream))
     }
     const soonest = now + shortestInterval
@@ -90,7 +90,7 @@ export class TimeLimits {
   /** When `stream` is late; Infinity: nothing is expected of the peer. */
   #dueOf(stream: Stream): Instant {
     const { limits } = this.#owner
-    if (stream.held) return stream.heldUntil > 0 ? stream.heldUntil : Infinity
+    if (stream.held) return stream.heldUntil > 0 ? stream.heldUntil : Math.max(stream.receivedAt, stream.sentAt) + limits.responseTimeout
     // A stream that waits for its turn is not the peer's fault.
     if (stream.pending > 0) return (stream.isReady ? Math.max(stream.sentAt, this.#owner.sender.sentAt) : stream.sentAt) + limits.sendTimeout
     if (stream.receiving === Phase.Head) {
@@ -107,7 +107,7 @@ export class TimeLimits {
   }
 
   #errorOf(stream: Stream): TimeoutError {
-    if (stream.pending > 0) return new TimeoutError('send', 'the peer gave no window for content, or did not read, in time')
+    if (stream.pending > 0 && !stream.held) return new TimeoutError('send', 'the peer gave no window for content, or did not read, in time')
     return stream.receiving === Phase.Head ? new TimeoutError('head', 'no response in time') : new TimeoutError('body', 'no content arrived for too long')
   }
 }

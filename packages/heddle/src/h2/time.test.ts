@@ -198,6 +198,21 @@ test('an upload has as long as it takes: the time for the response counts from i
   assert.equal(recording.error?.code, 'HEAD_TIMEOUT')
 })
 
+test('a tunnel that is not answered is not waited for for ever', () => {
+  const world = new World()
+  const { peer, engine } = clientScript(world, { options: { limits: { pingInterval: 1e9 } } })
+  const recording = new Recording()
+  const exchange = engine.open(recording)
+  exchange?.sendHead(requestHead('CONNECT', '', 'a.test:443', ''), false)
+  exchange?.sendData(Buffer.from('early'), 0, 5, false)
+  peer.wantHead('a request', 1, false)
+  world.advance(59_900)
+  peer.wantIdle('not yet')
+  world.advance(200)
+  peer.wantReset('enough', 1, ErrorCode.Cancel)
+  assert.equal(recording.error?.code, 'HEAD_TIMEOUT')
+})
+
 test('an idle connection says goodbye after its time, on either side', () => {
   for (const make of [serverScript, clientScript]) {
     const world = new World()
