@@ -1,4 +1,4 @@
-// Asks for JSON and prints it: `node client-get.ts URL`.
+// Asks for JSON and prints it: `npm run example -- client-get URL`.
 import { fetch } from 'heddle'
 
 const response = await fetch(process.argv[2] as string)

@@ -1,8 +1,10 @@
-// Hears 103 (Early Hints) before the answer, and the trailers behind it: `node client-hints.ts URL`.
+// Hears 103 (Early Hints) before the answer, and the trailers behind it: `npm run example -- client-hints URL`.
 import { fetch } from 'heddle'
 
 const response = await fetch(process.argv[2] as string, {
+  method: 'POST',
+  body: 'hello',
   onInformational: ({ status, headers }) => console.log(status, headers.get('link')),
 })
 console.log(response.status, (await response.text()).length, 'bytes')
-console.log('sum:', (await response.trailers).get('x-sum'))
+console.log('digest:', (await response.trailers).get('x-digest'))

@@ -1,4 +1,4 @@
-// Sends JSON: `node client-post.ts URL`. A client of one's own has limits of its own.
+// Sends JSON: `npm run example -- client-post URL`. A client of one's own has limits of its own.
 import { Client } from 'heddle'
 
 await using client = new Client({ maxConnectionsPerOrigin: 4, totalTimeout: 10_000 })

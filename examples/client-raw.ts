@@ -1,4 +1,4 @@
-// The raw face that gateway and load build on: no promise, no stream, no copy. `node client-raw.ts URL`.
+// The raw face that the gateway builds on: no promise, no stream, no copy. `npm run example -- client-raw URL`.
 import { Client } from 'heddle'
 import type { ClientExchangeHandler } from 'heddle/client'
 import { requestHead, type Exchange, type Fields, type Head, type HeddleError } from 'heddle/http'

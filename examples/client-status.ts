@@ -1,4 +1,4 @@
-// Looks at statuses only: `node client-status.ts URL`. `using` frees the connection, though the body is never read.
+// Looks at statuses only: `npm run example -- client-status URL`. `using` frees the connection, though the body is never read.
 import { Client } from 'heddle'
 
 await using client = new Client()

@@ -1,4 +1,4 @@
-// Reads a long answer piece by piece, and stops when it has seen enough: `node client-stream.ts URL`.
+// Reads a long answer piece by piece, and stops when it has seen enough: `npm run example -- client-stream URL`.
 import { fetch } from 'heddle'
 
 const response = await fetch(process.argv[2] as string)

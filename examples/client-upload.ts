@@ -1,4 +1,4 @@
-// Sends what is made on the way, and never more than the server takes: `node client-upload.ts URL`.
+// Sends what is made on the way, and never more than the server takes: `npm run example -- client-upload URL`.
 import { fetch } from 'heddle'
 
 async function* lines(): AsyncGenerator<string> {

@@ -1,4 +1,4 @@
-// Server-sent events from an async generator, which ends when the client goes away. Run it, then: curl -N http://localhost:8080
+// Server-sent events from an async generator, which ends when the client goes away. Run it by `npm run example -- server-events`, then: curl -N http://localhost:8080
 import { setTimeout as wait } from 'node:timers/promises'
 import { Response, serve, type Request } from 'heddle/server'
 

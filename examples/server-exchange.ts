@@ -1,4 +1,4 @@
-// The raw face: what the engine tells and takes, without Request and Response. Run it, then: curl -d hello http://localhost:8080
+// The raw face: what the engine tells and takes, without Request and Response. Run it by `npm run example -- server-exchange`, then: curl -d hello http://localhost:8080
 import { responseHead, type Exchange, type ExchangeHandler, type Head } from 'heddle/http'
 import { serve } from 'heddle/server'
 

@@ -1,11 +1,11 @@
-// The smallest server. Run: node examples/server-hello.ts, then: curl http://localhost:8080/name
+// The smallest server. Run it by `npm run example -- server-hello`, then: curl http://localhost:8080/name
 import { Response, serve } from 'heddle/server'
 
 const server = await serve({
   port: Number(process.env['PORT'] ?? 8080),
-  fetch(request, context) {
+  fetch(request, info) {
     const { pathname } = new URL(request.url)
-    return new Response(`hello ${decodeURIComponent(pathname.slice(1)) || context.remote.address}\n`)
+    return new Response(`hello ${pathname.slice(1) || info.remote.address}\n`)
   },
 })
 console.log(server.url)

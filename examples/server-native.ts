@@ -1,4 +1,4 @@
-// An app that insists on Node's own Request and returns Node's Response. Run it, then: curl -d name=Ada http://localhost:8080
+// An app that insists on Node's own Request and returns Node's Response. Run it by `npm run example -- server-native`, then: curl -d name=Ada http://localhost:8080
 import { serve } from 'heddle/server'
 
 async function app(request: globalThis.Request): Promise<globalThis.Response> {

@@ -39,18 +39,22 @@ async function main(): Promise<number> {
     return 2
   }
   const { values, positionals } = parsed
-  const race = races[positionals[0] ?? '']
+  const [name = ''] = positionals
+  const race = Object.hasOwn(races, name) ? races[name] : undefined
   const rounds = Number(values.rounds)
   const seconds = Number(values.seconds)
-  if (
-    race === undefined ||
-    positionals.length !== 1 ||
-    !Number.isInteger(rounds) ||
-    rounds < 1 ||
-    !Number.isInteger(seconds) ||
-    seconds < 1
-  ) {
-    console.error(`${positionals.length === 1 && race === undefined ? `no race is called ${positionals[0]}\n` : ''}${usage}`)
+  const wrong =
+    positionals.length !== 1
+      ? `expected the name of one race, found ${positionals.length === 0 ? 'none' : positionals.join(' ')}`
+      : race === undefined
+        ? `no race is called ${name}`
+        : !(Number.isInteger(rounds) && rounds > 0)
+          ? `--rounds is a whole number from 1, found ${values.rounds}`
+          : !(Number.isInteger(seconds) && seconds > 0)
+            ? `--seconds is a whole number from 1, found ${values.seconds}`
+            : ''
+  if (race === undefined || wrong !== '') {
+    console.error(`${wrong}\n${usage}`)
     return 2
   }
   const report = await race({ rounds, seconds, say: (text) => console.error(text) })

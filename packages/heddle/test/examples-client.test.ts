@@ -47,12 +47,12 @@ const examples: Record<string, { answer: (request: IncomingMessage, response: Se
   'client-hints.ts': {
     answer: (_request, response) => {
       response.writeEarlyHints({ link: '</a.css>; rel=preload' })
-      response.writeHead(200, { trailer: 'x-sum' })
+      response.writeHead(200, { trailer: 'x-digest' })
       response.write('12345')
-      response.addTrailers({ 'x-sum': '15' })
+      response.addTrailers({ 'x-digest': '15' })
       response.end()
     },
-    prints: /^103 <\/a\.css>; rel=preload\n200 5 bytes\nsum: 15\n$/,
+    prints: /^103 <\/a\.css>; rel=preload\n200 5 bytes\ndigest: 15\n$/,
   },
   'client-raw.ts': {
     answer: (_request, response) => response.end(Buffer.alloc(100_000)),

@@ -31,7 +31,7 @@ async function run(name: string, use: (url: string, lines: AsyncIterator<string>
 
 test('hello', () =>
   run('server-hello', async (url) => {
-    assert.equal(await (await fetch(`${url}/w%C3%B6rld`)).text(), 'hello wörld\n')
+    assert.equal(await (await fetch(`${url}/world`)).text(), 'hello world\n')
   }))
 
 test('events end when the client goes away', () =>

@@ -258,6 +258,11 @@ describe('a wrong configuration is told with file, line and column', () => {
       `${smallest}drainTimeout: 30\n`,
       ['g.yaml:4:15: drainTimeout: found 30, expected a duration such as 250ms, 10s, 1m or 2h'],
     ],
+    [
+      'an upgrade that would go past all rules',
+      `listeners:\n  - name: web\n    port: 80\n    upgrades: [h2c]\n${routes}${clusters}`,
+      ['g.yaml:4:16: listeners[0].upgrades[0]: found "h2c", expected the name of an upgrade protocol such as websocket, and not h2c'],
+    ],
     ['no workers', `${smallest}workers: 0\n`, ['g.yaml:4:10: workers: found 0, expected a whole number from 1 to 256']],
     [
       'workers in words',

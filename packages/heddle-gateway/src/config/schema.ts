@@ -206,7 +206,10 @@ export function configSchema(folder: string): z.ZodType<Config> {
       .enum(['x-forwarded', 'forwarded', 'both', 'none'], { error: 'x-forwarded, forwarded, both or none' })
       .default('x-forwarded'),
     upgrades: list(
-      text('the name of an upgrade protocol such as websocket', (value) => (isToken(value) ? value.toLowerCase() : undefined)),
+      // h2c would tunnel requests past routes and rules: an old way of smuggling.
+      text('the name of an upgrade protocol such as websocket, and not h2c', (value) =>
+        isToken(value) && value.toLowerCase() !== 'h2c' ? value.toLowerCase() : undefined,
+      ),
     ).default(['websocket']),
     protocols: list(z.enum(['h1', 'h2'], { error: 'h1 or h2' }))
       .refine((value) => value.length > 0, { error: 'at least one of h1 and h2' })

@@ -170,9 +170,9 @@ export class ClientConnection extends Connection {
       this.refuseResponse(heads.fault)
       return limit
     }
-    const { line, section, entry } = heads
+    const { line, section, whole } = heads
     if (line === undefined || section === undefined) return end
-    let message = entry?.message
+    let message = whole?.message
     if (message === undefined || message.line !== line) {
       const made = responseMessage(line, section)
       if (made instanceof ProtocolError) {
@@ -180,7 +180,7 @@ export class ClientConnection extends Connection {
         return limit
       }
       message = made
-      if (entry !== undefined) entry.message = message
+      if (whole !== undefined) whole.message = message
     }
     heads.next()
     const exchange = this.current as Http1Exchange
@@ -294,7 +294,7 @@ export class ClientConnection extends Connection {
     } else if (this.receiving === Phase.Content && this.reader.framing === Framing.Close) {
       this.receiving = advance(this.receiving, Step.End)
       this.closeAfter = true
-      this.deliver(this.queue.buffer, 0, 0, true)
+      this.deliverEnd()
       this.refuseContent()
       this.maybeFinish()
     } else if (this.receiving === Phase.Ended) {

@@ -210,8 +210,13 @@ export abstract class Connection extends RunLoop implements HttpConnection, Exch
   /** The peer ended its direction of the tunnel. */
   protected receiveTunnelEnd(): void {
     this.receiving = advance(this.receiving, Step.End)
-    this.deliver(noBytes, 0, 0, true)
+    this.deliverEnd()
     this.maybeFinish()
+  }
+
+  /** An end that comes without bytes: of the connection. */
+  protected deliverEnd(): void {
+    this.deliver(noBytes, 0, 0, true)
   }
 
   consume(exchange: Http1Exchange, byteCount: number): void {

@@ -1,6 +1,6 @@
 import { latin1Write } from '../bytes/index.ts'
 import { isFieldName, isFieldValue, UsageError, type Fields } from '../http/index.ts'
-import { isDroppedTrailer } from './field-line.ts'
+import { isDroppedTrailer } from './field-name.ts'
 import { Framing } from './message.ts'
 import type { SendQueue } from './send-queue.ts'
 

@@ -1,6 +1,7 @@
 import { latin1Write } from '../bytes/index.ts'
 import { badLength, isFieldName, noLength, parseLength, reasonPhrase, UsageError, valueTable, type Fields } from '../http/index.ts'
-import { FieldKind, isIndividual, knownKind, listItems } from './field-line.ts'
+import { listItems } from './field-line.ts'
+import { FieldKind, isIndividual, knownKind } from './field-name.ts'
 
 const cr = 0x0d
 const lf = 0x0a

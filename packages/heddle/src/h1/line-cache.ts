@@ -11,16 +11,13 @@ export class LineCache<T extends object> {
   private readonly bytes: Uint8Array
   private readonly lengths: Uint16Array
   private readonly entries: (T | undefined)[]
-  /** By slot: the slot of the line that came behind this one the last time. */
-  private readonly followers: Uint16Array
 
-  /** `slots`: a power of two, at most 65536. */
+  /** `slots`: a power of two. */
   constructor(slots: number) {
     this.mask = slots - 1
     this.bytes = new Uint8Array(slots * longestCachedLine)
     this.lengths = new Uint16Array(slots)
     this.entries = Array.from({ length: slots }, () => undefined)
-    this.followers = new Uint16Array(slots)
   }
 
   /** Where a line with this hash stands, if it stands in the cache. */
@@ -45,32 +42,6 @@ export class LineCache<T extends object> {
     for (let i = start; i < limit; i++) this.bytes[at++] = buffer[i] as number
     this.lengths[slot] = length
     this.entries[slot] = entry
-  }
-
-  /** The slot of the line that followed the one in `slot`: a guess that saves looking for the line's end. */
-  follower(slot: number): number {
-    return this.followers[slot] as number
-  }
-
-  /** Learns that the line in `slot` was followed by the one in `next`. */
-  follow(slot: number, next: number): void {
-    this.followers[slot] = next
-  }
-
-  /** The length of the line in `slot` if it stands whole at `start`, CRLF included; otherwise 0. */
-  lengthAt(slot: number, buffer: Uint8Array, start: number, limit: number): number {
-    const length = this.lengths[slot] as number
-    const end = start + length
-    if (length === 0 || end + 2 > limit || buffer[end] !== 0x0d || buffer[end + 1] !== 0x0a) return 0
-    const { bytes } = this
-    let at = slot * longestCachedLine
-    for (let i = start; i < end; i++) if (bytes[at++] !== buffer[i]) return 0
-    return length
-  }
-
-  /** What the line in `slot` came to. */
-  entryIn(slot: number): T {
-    return this.entries[slot] as T
   }
 }
 

@@ -1,7 +1,7 @@
 import { ProtocolError } from '../http/index.ts'
 import { LineCache } from './line-cache.ts'
 import type { RequestMessage, ResponseMessage } from './message.ts'
-import { SectionMemo } from './section-memo.ts'
+import { RunMemo } from './run-memo.ts'
 import type { StartLineSyntax } from './section-reader.ts'
 import { readRequestLine, readStatusLine, type RequestLine, type StatusLine } from './start-line.ts'
 
@@ -13,7 +13,7 @@ export const requestSyntax: StartLineSyntax<RequestLine, RequestMessage> = {
   tooLong: () => new ProtocolError('request line too long', 414),
   skipsEmptyLines: true,
   cache: new LineCache(256),
-  memo: new SectionMemo(),
+  memo: new RunMemo(),
 }
 
 /** How clients read heads. */
@@ -23,5 +23,5 @@ export const responseSyntax: StartLineSyntax<StatusLine, ResponseMessage> = {
   tooLong: () => new ProtocolError('status line too long', 0, 'FIELDS_TOO_LARGE'),
   skipsEmptyLines: false,
   cache: new LineCache(64),
-  memo: new SectionMemo(),
+  memo: new RunMemo(),
 }

@@ -2,13 +2,15 @@ import { ProtocolError } from '../http/index.ts'
 import { hashStep, startHash, type LineCache } from './line-cache.ts'
 import { LineCarry } from './line-carry.ts'
 import type { Http1Limits } from './limits.ts'
-import type { MemoEntry, SectionMemo } from './section-memo.ts'
+import type { Run, RunMemo } from './run-memo.ts'
 import { SectionBuilder, tooLarge, type FieldSection } from './section.ts'
 
 const lf = 0x0a
 const cr = 0x0d
 /** RFC 9112 §2.2: a server ignores at least one empty line before a request. */
 const mostEmptyLines = 4
+/** Runs of one section that a connection expects to see again. */
+const mostExpected = 4
 
 /** How a role reads its start line; `Line` is what comes of it, `Message` what the memo keeps with a section. */
 export interface StartLineSyntax<Line extends object, Message extends object> {
@@ -19,7 +21,7 @@ export interface StartLineSyntax<Line extends object, Message extends object> {
   /** Empty lines before it are skipped. */
   readonly skipsEmptyLines: boolean
   readonly cache: LineCache<Line>
-  readonly memo: SectionMemo<Message>
+  readonly memo: RunMemo<Message>
 }
 
 /**
@@ -31,28 +33,34 @@ export class SectionReader<Line extends object, Message extends object> {
   line: Line | undefined
   /** Set by `read` when the empty line was read; `next` makes ready for the following one. */
   section: FieldSection | undefined
-  /** The memo's entry for the section, if it has one. */
-  entry: MemoEntry<Message> | undefined
+  /** What the memo has for the whole section, if it has it. */
+  whole: Run<Message> | undefined
   /** Set by `read` when the bytes are refused; nothing can be read after it. */
   fault: ProtocolError | undefined
   private readonly syntax: StartLineSyntax<Line, Message> | undefined
   private readonly limits: Http1Limits
   private readonly builder: SectionBuilder
   private readonly carry: LineCarry
-  /** The entry of the section before: the likeliest one. */
-  private last: MemoEntry<Message> | undefined
+  /** The runs of the section before, in order: the likeliest ones. */
+  private readonly expected: (Run<Message> | undefined)[]
+  /** Runs begun in this section. */
+  private runCount: number
+  /** What comes next begins a run: it follows the start line or an individual line. */
+  private atRun: boolean
   private emptyLines: number
 
   constructor(syntax: StartLineSyntax<Line, Message> | undefined, limits: Http1Limits) {
     this.line = undefined
     this.section = undefined
-    this.entry = undefined
+    this.whole = undefined
     this.fault = undefined
     this.syntax = syntax
     this.limits = limits
     this.builder = new SectionBuilder(limits, syntax === undefined)
     this.carry = new LineCarry()
-    this.last = undefined
+    this.expected = []
+    this.runCount = 0
+    this.atRun = false
     this.emptyLines = 0
   }
 
@@ -64,7 +72,7 @@ export class SectionReader<Line extends object, Message extends object> {
   next(): void {
     this.line = undefined
     this.section = undefined
-    this.entry = undefined
+    this.whole = undefined
   }
 
   /** Lets go of everything: nothing will be read any more. */
@@ -79,18 +87,17 @@ export class SectionReader<Line extends object, Message extends object> {
    * `limit` if more is needed or `fault` is set.
    */
   read(buffer: Uint8Array, at: number, limit: number): number {
-    let sectionStart = -1
+    // Where the run began that is being read, if that is in this buffer.
+    let runStart = -1
     while (at < limit) {
-      if (this.carry.length === 0 && this.line !== undefined) {
-        const taken = this.builder.addExpected(buffer, at, limit)
-        if (taken > 0) {
-          at += taken
-          if (this.builder.fault !== undefined) {
-            this.fault = this.builder.fault
-            return limit
-          }
-          continue
-        }
+      if (this.atRun && this.carry.length === 0) {
+        this.atRun = false
+        const run = this.recall(buffer, at, limit)
+        if (run !== undefined) at += run.bytes.length
+        if (this.fault !== undefined) return limit
+        if (this.section !== undefined || at === limit) return at
+        runStart = at
+        this.builder.startRun()
       }
       let hash = startHash
       let end = at
@@ -108,16 +115,12 @@ export class SectionReader<Line extends object, Message extends object> {
       else if (end === at || buffer[end - 1] !== cr) this.fault = bareLineFeed()
       else this.readLine(buffer, at, end - 1, hash)
       if (this.fault !== undefined) return limit
+      // The line ended a run: by ending the section, or by being individual.
+      if (runStart >= 0 && this.section !== undefined) this.learn(buffer, runStart, end + 1, limit)
+      else if (runStart >= 0 && this.atRun) this.learn(buffer, runStart, at, limit)
       at = end + 1
-      if (this.section !== undefined) {
-        if (sectionStart >= 0) this.remember(buffer, sectionStart, at, limit)
-        return at
-      }
-      if (this.line !== undefined && this.builder.isEmpty) {
-        const entry = this.recall(buffer, at, limit)
-        if (entry !== undefined) return at + entry.length
-        sectionStart = at
-      }
+      if (this.section !== undefined) return at
+      if (this.atRun) runStart = -1
     }
     return at
   }
@@ -127,7 +130,7 @@ export class SectionReader<Line extends object, Message extends object> {
     else if (limit - start > this.limits.maxFieldLineSize) this.fault = this.tooLong()
     else if (this.line === undefined && this.syntax !== undefined) this.readStartLine(this.syntax, buffer, start, limit, hash)
     else {
-      this.builder.addLine(buffer, start, limit, hash)
+      this.atRun = this.builder.addLine(buffer, start, limit, hash) && this.syntax !== undefined
       this.fault = this.builder.fault
     }
   }
@@ -146,6 +149,8 @@ export class SectionReader<Line extends object, Message extends object> {
     }
     this.line = line
     this.emptyLines = 0
+    this.runCount = 0
+    this.atRun = true
   }
 
   private readEmptyLine(): void {
@@ -180,29 +185,44 @@ export class SectionReader<Line extends object, Message extends object> {
     return this.line === undefined && this.syntax !== undefined ? this.syntax.tooLong() : tooLarge()
   }
 
-  /** Is the whole section one that was read before? */
-  private recall(buffer: Uint8Array, at: number, limit: number): MemoEntry<Message> | undefined {
-    let entry = this.last
-    if (entry === undefined || !entry.matches(buffer, at, limit)) {
-      entry = (this.syntax as StartLineSyntax<Line, Message>).memo.find(buffer, at, limit)
-      if (entry === undefined) return undefined
-      this.last = entry
+  /** Takes the run that begins at `at`, if it is one that was read before. */
+  private recall(buffer: Uint8Array, at: number, limit: number): Run<Message> | undefined {
+    const index = this.runCount++
+    let run = this.expected[index]
+    if (run === undefined || !run.matches(buffer, at, limit)) {
+      run = (this.syntax as StartLineSyntax<Line, Message>).memo.find(buffer, at, limit)
+      if (run === undefined) return undefined
+      this.expect(index, run)
     }
-    const section = entry.section as FieldSection
-    // It may have been read under wider limits.
-    if (!section.fits(this.limits)) return undefined
-    this.section = section
-    this.entry = entry
-    return entry
+    // It may have been read under wider limits: then line by line, to the fault.
+    if (run.section !== undefined && this.builder.isEmpty && run.section.fits(this.limits)) {
+      this.section = run.section
+      this.whole = run
+      return run
+    }
+    this.builder.addRun(run.lines, run.longestLine, run.size)
+    this.fault = this.builder.fault
+    if (run.closes && this.fault === undefined) this.section = this.builder.finish()
+    return run
   }
 
-  private remember(buffer: Uint8Array, start: number, end: number, limit: number): void {
+  /** Remembers the run `buffer[start, end)`. */
+  private learn(buffer: Uint8Array, start: number, end: number, limit: number): void {
     const { syntax } = this
-    if (syntax === undefined) return
-    const entry = syntax.memo.insert(buffer, start, end, limit, this.section as FieldSection)
-    if (entry === undefined) return
-    this.last = entry
-    this.entry = entry
+    const { run: lines, longestOfRun } = this.builder
+    if (syntax === undefined || lines.length === 0) return
+    // The memo keeps the array.
+    this.builder.startRun()
+    const { section } = this
+    const whole = section !== undefined && lines.length === section.lineCount ? section : undefined
+    const run = syntax.memo.insert(buffer, start, end, limit, lines, longestOfRun, section !== undefined, whole)
+    if (run === undefined) return
+    this.expect(this.runCount - 1, run)
+    if (whole !== undefined) this.whole = run
+  }
+
+  private expect(index: number, run: Run<Message>): void {
+    if (index < mostExpected) this.expected[index] = run
   }
 }
 

@@ -1,13 +1,6 @@
 import { badLength, noFields, noLength, ProtocolError, type Fields } from '../http/index.ts'
-import {
-  ConnectionToken,
-  FieldKind,
-  isDroppedTrailer,
-  isForbiddenTrailer,
-  namedFields,
-  readFieldLine,
-  type FieldLine,
-} from './field-line.ts'
+import { ConnectionToken, namedFields, readFieldLine, type FieldLine } from './field-line.ts'
+import { FieldKind, isDroppedTrailer, isForbiddenTrailer } from './field-name.ts'
 import { LineCache, longestCachedLine } from './line-cache.ts'
 import type { Http1Limits } from './limits.ts'
 
@@ -40,7 +33,6 @@ export class FieldSection {
   /** name + value + 32 of every line. */
   size: number
   longestLine: number
-  cacheable: boolean
 
   constructor() {
     this.fields = noFields
@@ -58,7 +50,6 @@ export class FieldSection {
     this.lineCount = 0
     this.size = 0
     this.longestLine = 0
-    this.cacheable = true
   }
 
   /** True if it is within `limits`. */
@@ -67,7 +58,7 @@ export class FieldSection {
   }
 }
 
-const fieldLines = new LineCache<FieldLine>(1024)
+const fieldLines = new LineCache<FieldLine>(2048)
 
 /** Collects field lines into a {@link FieldSection}, or finds the fault in them. */
 export class SectionBuilder {
@@ -75,8 +66,9 @@ export class SectionBuilder {
   private readonly trailers: boolean
   /** Why the last line was refused. */
   fault: ProtocolError | undefined
-  /** Where the last cached line stands in the cache; -1 before there was one. */
-  private slot: number
+  /** The lines since `startRun`, and the octets of the longest of them. */
+  run: FieldLine[]
+  longestOfRun: number
   private section: FieldSection
   private fields: string[]
   private named: string[]
@@ -88,7 +80,8 @@ export class SectionBuilder {
     this.limits = limits
     this.trailers = trailers
     this.fault = undefined
-    this.slot = -1
+    this.run = []
+    this.longestOfRun = 0
     this.section = new FieldSection()
     this.fields = []
     this.named = []
@@ -102,40 +95,49 @@ export class SectionBuilder {
   }
 
   /**
-   * Takes the line at `start` if it is the one that came here the last time; then its end need not be
-   * looked for. Returns the octets taken, CRLF included, or 0. `fault` is set as by `addLine`.
+   * Takes the line `buffer[start, limit)`, without its CRLF; `hash` is the hash of these bytes. Sets
+   * `fault` if it is refused. True: the line is individual, so a run ends in front of it.
    */
-  addExpected(buffer: Uint8Array, start: number, limit: number): number {
-    if (this.slot < 0) return 0
-    const slot = fieldLines.follower(this.slot)
-    const length = fieldLines.lengthAt(slot, buffer, start, limit)
-    if (length === 0) return 0
-    this.slot = slot
-    this.fault = this.accept(fieldLines.entryIn(slot), length)
-    return length + 2
-  }
-
-  /** Takes the line `buffer[start, limit)`, without its CRLF; `hash` is the hash of these bytes. Sets `fault` if it is refused. */
-  addLine(buffer: Uint8Array, start: number, limit: number, hash: number): void {
+  addLine(buffer: Uint8Array, start: number, limit: number, hash: number): boolean {
     const slot = fieldLines.slotOf(hash)
     let line = fieldLines.find(buffer, start, limit, slot)
     if (line === undefined) {
       const read = readFieldLine(buffer, start, limit)
       if (typeof read === 'string') {
         this.fault = new ProtocolError(read)
-        return
+        return true
       }
       line = read
       if (line.cacheable) fieldLines.insert(buffer, start, limit, slot, line)
     }
-    if (line.cacheable && limit - start <= longestCachedLine) {
-      if (this.slot >= 0) fieldLines.follow(this.slot, slot)
-      this.slot = slot
-    } else {
-      // The cache knows nothing of it, and what follows is what followed the line in front.
-      this.section.cacheable = false
-    }
     this.fault = this.accept(line, limit - start)
+    if (!line.cacheable || limit - start > longestCachedLine) return true
+    this.run.push(line)
+    if (limit - start > this.longestOfRun) this.longestOfRun = limit - start
+    return false
+  }
+
+  /** What comes next begins a run. */
+  startRun(): void {
+    this.run = []
+    this.longestOfRun = 0
+  }
+
+  /** Takes all lines of a run, each at most `longestLine` octets long and `size` together. Sets `fault` if they are too many. */
+  addRun(lines: readonly FieldLine[], longestLine: number, size: number): void {
+    const { section, fields } = this
+    if (longestLine > section.longestLine) section.longestLine = longestLine
+    section.size += size
+    section.lineCount += lines.length
+    if (!section.fits(this.limits)) {
+      this.fault = tooLarge()
+      return
+    }
+    for (let i = 0; i < lines.length; i++) {
+      const line = lines[i] as FieldLine
+      if (line.kind === FieldKind.Ordinary) fields.push(line.name, line.value)
+      else this.addSpecial(line)
+    }
   }
 
   private accept(line: FieldLine, length: number): ProtocolError | undefined {
@@ -163,7 +165,6 @@ export class SectionBuilder {
 
   /** Forgets what was collected. */
   reset(): void {
-    this.slot = -1
     this.section = new FieldSection()
     this.fields = []
     if (this.named.length > 0) this.named = []

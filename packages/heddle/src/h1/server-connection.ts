@@ -84,9 +84,9 @@ export class ServerConnection extends Connection {
       this.refuse(heads.fault)
       return limit
     }
-    const { line, section, entry } = heads
+    const { line, section, whole } = heads
     if (line === undefined || section === undefined) return end
-    let message = entry?.message
+    let message = whole?.message
     if (message === undefined || message.line !== line || message.secure !== this.secure) {
       const made = requestMessage(line, section, this.secure, this.upgrades)
       if (made instanceof ProtocolError) {
@@ -95,7 +95,7 @@ export class ServerConnection extends Connection {
       }
       message = made
       // What an Upgrade comes to is this connection's policy.
-      if (entry !== undefined && section.upgrade === '') entry.message = message
+      if (whole !== undefined && section.upgrade === '') whole.message = message
     }
     heads.next()
     if (message.length > this.limits.maxContentLength) this.refuse(tooLarge())

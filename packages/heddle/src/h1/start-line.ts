@@ -1,5 +1,5 @@
 import { latin1Slice } from '../bytes/index.ts'
-import { isAuthority, isPath, ProtocolError, tokenTable, valueTable } from '../http/index.ts'
+import { isAuthority, isPath, ProtocolError, targetTable, tokenTable, valueTable } from '../http/index.ts'
 
 /** The four forms of a request target (RFC 9112 §3.2). */
 export const TargetForm = { Origin: 0, Absolute: 1, Authority: 2, Asterisk: 3 } as const
@@ -41,6 +41,8 @@ export class StatusLine {
 }
 
 const space = 0x20
+const slash = 0x2f
+const numberSign = 0x23
 
 /** Reads the request line `buffer[start, limit)`, its CRLF not included (RFC 9112 §3), or says what is wrong with it. */
 export function readRequestLine(buffer: Uint8Array, start: number, limit: number): RequestLine | ProtocolError {
@@ -48,10 +50,11 @@ export function readRequestLine(buffer: Uint8Array, start: number, limit: number
   while (at < limit && tokenTable[buffer[at] as number] !== 0) at++
   // RFC 9112 §3: a single space between the parts; lenient parsing is what smuggling feeds on.
   if (at === start || at === limit || buffer[at] !== space) return new ProtocolError('malformed method')
-  const method = latin1Slice(buffer, start, at)
+  const method = readMethod(buffer, start, at)
 
   const targetStart = ++at
-  while (at < limit && buffer[at] !== space) at++
+  let sound = true
+  for (; at < limit && buffer[at] !== space; at++) if (targetTable[buffer[at] as number] === 0 || buffer[at] === numberSign) sound = false
   if (at === limit) return new ProtocolError('request line without a version')
   if (at === targetStart) return new ProtocolError('empty request target')
   const target = latin1Slice(buffer, targetStart, at)
@@ -59,7 +62,22 @@ export function readRequestLine(buffer: Uint8Array, start: number, limit: number
   const minor = readVersion(buffer, at + 1, limit)
   if (minor === otherMajor) return new ProtocolError('unsupported HTTP version', 505)
   if (minor === malformed) return new ProtocolError('malformed HTTP version')
+  // Origin-form, by far the most frequent: a path and query of sound octets.
+  if (sound && buffer[targetStart] === slash && method !== 'CONNECT') return new RequestLine(method, TargetForm.Origin, target, '', minor)
   return readTarget(method, target, minor)
+}
+
+const methods = ['GET', 'POST', 'PUT', 'HEAD', 'DELETE', 'PATCH', 'OPTIONS'].map((text) => ({ text, bytes: Buffer.from(text, 'latin1') }))
+
+/** A token as a string; no new one for the usual methods. */
+function readMethod(buffer: Uint8Array, start: number, limit: number): string {
+  for (const { text, bytes } of methods) {
+    if (bytes.length !== limit - start) continue
+    let i = 0
+    while (i < bytes.length && bytes[i] === buffer[start + i]) i++
+    if (i === bytes.length) return text
+  }
+  return latin1Slice(buffer, start, limit)
 }
 
 function readTarget(method: string, target: string, minor: number): RequestLine | ProtocolError {
@@ -68,7 +86,6 @@ function readTarget(method: string, target: string, minor: number): RequestLine 
     if (!isAuthority(target) || !hasPort.test(target)) return new ProtocolError('malformed CONNECT target')
     return new RequestLine(method, TargetForm.Authority, '', target, minor)
   }
-  if (isPath(target)) return new RequestLine(method, TargetForm.Origin, target, '', minor)
   if (target === '*') {
     // RFC 9112 §3.2.4
     if (method !== 'OPTIONS') return new ProtocolError('asterisk-form without OPTIONS')
