@@ -3,9 +3,9 @@ import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { test, type TestContext } from 'node:test'
 import type { HeddleError } from '../http/index.ts'
+import { NodeClient, ways, type Way } from '../../test/node-client.ts'
 import { makeCertificate } from '../testing/index.ts'
 import { Response, serve, type FetchHandler, type Server, type ServeOptions } from './index.ts'
-import { NodeClient, ways, type Way } from './node-client.test.ts'
 
 const certificate = makeCertificate({ names: ['localhost'] })
 
@@ -29,7 +29,7 @@ async function open(t: TestContext, way: Way, fetch: FetchHandler, options: Part
     ...(tls === undefined ? undefined : { tls }),
     ...options,
   })
-  const client = new NodeClient(server, way)
+  const client = new NodeClient(server.port, way)
   t.after(async () => {
     client.close()
     await server.close({ deadline: 0 })
@@ -171,15 +171,13 @@ overAll('100 is sent when the body is first read, and not at all when it is not'
     return new Response(await request.text())
   })
   const wanted = client.start({ method: 'POST', path: '/', headers: { expect: '100-continue', 'content-length': '5' } }, false)
-  if ('flushHeaders' in wanted.out) (wanted.out as { flushHeaders(): void }).flushHeaders()
-  await until(() => wanted.informational.length > 0, '100')
+  await wanted.continued
   wanted.out.end('hello')
   const { status, content } = await wanted.response
   assert.equal(status, 200)
   assert.equal((await content.toArray()).join(''), 'hello')
 
   const refused = client.start({ method: 'POST', path: '/refuse', headers: { expect: '100-continue', 'content-length': '5' } }, false)
-  if ('flushHeaders' in refused.out) (refused.out as { flushHeaders(): void }).flushHeaders()
   const answer = await refused.response
   assert.deepEqual([answer.status, (await answer.content.toArray()).join(''), refused.informational], [403, 'no', []])
   refused.abort()
