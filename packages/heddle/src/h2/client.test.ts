@@ -282,6 +282,22 @@ test('a client takes no requests and forgives its server’s late frames', () =>
   assert.equal(connection.closed, false)
 })
 
+test('more cancelled requests than are remembered are no reason to close', () => {
+  const { peer, engine, connection } = clientScript(new World())
+  const count = 4_200
+  for (let i = 0; i < count; i++) {
+    const recording = open(engine, getHead())
+    recording.exchange.cancel(CancelReason.Cancelled)
+  }
+  for (let i = 0; i < count; i++) {
+    peer.wantHead('a request', 1 + 2 * i, true)
+    peer.wantReset('cancelled', 1 + 2 * i, ErrorCode.Cancel)
+  }
+  for (let i = 0; i < count; i++) peer.sendHead(1 + 2 * i, [':status', '200'], true)
+  peer.wantIdle('forgotten, and forgiven')
+  assert.equal(connection.closed, false)
+})
+
 test('a connection out of numbers opens nothing more', () => {
   const { engine, peer } = clientScript(new World())
   engine.exchanges.nextStreamId = 0x7fff_fffd

@@ -36,6 +36,8 @@ export class Exchanges {
   readonly #owner: Connection
   /** Streams reset by us of late, whose peer may not know yet. */
   readonly #remembered: Set<number>
+  /** There were too many of them to remember all. */
+  #forgets: boolean
   /** Input is being read. */
   #defers: boolean
   /** Streams of which only content is left that nobody wants, as far as this input goes. */
@@ -49,12 +51,18 @@ export class Exchanges {
     this.lastSentStreamId = 0
     this.#owner = owner
     this.#remembered = new Set()
+    this.#forgets = false
     this.#defers = false
     this.#deferred = []
   }
 
   get open(): number {
     return this.table.size + this.reserved.length
+  }
+
+  /** True: some stream's content is to go on, and all that came of it was read. */
+  get someStarves(): boolean {
+    return this.table.all().some(({ receiving, unconsumed, discarding }) => receiving === Phase.Content && unconsumed === 0 && !discarding)
   }
 
   /** True: no stream of this number was ever begun. */
@@ -224,11 +232,26 @@ export class Exchanges {
 
   /** RST_STREAM goes out; what was under way on the stream is nobody's fault. */
   sayReset(streamId: number, code: number): void {
-    const remembered = this.#remembered
     this.#owner.sender.staging.reset(streamId, code)
     this.#owner.resets?.countSent(code)
+    this.#remember(streamId)
+  }
+
+  #remember(streamId: number): void {
+    const remembered = this.#remembered
     remembered.add(streamId)
-    if (remembered.size > mostRemembered) remembered.delete(remembered.values().next().value as number)
+    if (remembered.size <= mostRemembered) return
+    remembered.delete(remembered.values().next().value as number)
+    this.#forgets = true
+  }
+
+  /** A frame came for a stream that had ended, and not because we reset it. */
+  receivedAfterEnd(streamId: number): void {
+    const { isServer, lifetime } = this.#owner
+    // RFC 9113 §5.1: an error of the stream, or of the connection. A client may pay for it with its budget;
+    // a server that says more than its answer cannot be trusted with another, unless it is we who forget.
+    if (isServer) this.refuse(streamId, ErrorCode.StreamClosed)
+    else if (!this.#forgets) lifetime.fail(ErrorCode.StreamClosed, 'a frame on a closed stream')
   }
 
   /** True: we reset it, so what still comes is nobody's fault. `ends`: nothing comes after this. */
@@ -273,7 +296,11 @@ export class Exchanges {
 
   /** Client: the peer will not process streams beyond `lastStreamId`, nor new ones. */
   closeBeyond(lastStreamId: number, error: HeddleError): void {
-    for (const stream of this.table.all()) if (stream.id > lastStreamId) this.close(stream, error)
+    for (const stream of this.table.all()) {
+      if (stream.id <= lastStreamId) continue
+      this.#remember(stream.id)
+      this.close(stream, error)
+    }
     for (let stream = this.reserved.first; stream !== undefined; stream = this.reserved.first) this.close(stream, error)
   }
 

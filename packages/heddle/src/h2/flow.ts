@@ -108,10 +108,26 @@ export class Credit {
   /** As `give`, for octets of a stream that is gone or shall not be sent more. */
   giveConnection(byteCount: number): void {
     const owner = this.#owner
-    if (byteCount === 0 || !owner.windows.consumed(byteCount) || this.#due || owner.lifetime.stage !== Stage.Open) return
-    this.#due = true
-    owner.liveness.probeBandwidth()
+    if (byteCount === 0) return
+    const isTime = owner.windows.consumed(byteCount)
+    if (this.#due || owner.lifetime.stage !== Stage.Open) return
+    if (isTime) {
+      this.#due = true
+      owner.liveness.probeBandwidth()
+    } else if (owner.windows.receiveLeft >= scarce) return
     owner.markDirty()
+  }
+
+  /**
+   * Client: the connection's window is used up by content that waits for its readers. Whoever has read all
+   * there was must not wait for them: a program may ask for twenty things and read one after the other. So
+   * the window grows as long as somebody starves; what can lie unread is bounded by the streams' windows.
+   */
+  #maybeRelieve(): void {
+    const { isServer, exchanges, windows, limits } = this.#owner
+    if (isServer || !exchanges.someStarves) return
+    windows.widen(windows.receiveTarget + limits.streamWindow)
+    this.#due = true
   }
 
   /**
@@ -150,6 +166,7 @@ export class Credit {
       }
       stream = next
     }
+    if (!this.#due && windows.receiveLeft < scarce) this.#maybeRelieve()
     if (!this.#due) return
     this.#due = false
     if (windows.receiveLeft < scarce) this.openedAt = now

@@ -138,8 +138,8 @@ export class BlockReceiver {
     if ((streamId & 1) === 0 || exchanges.isIdle(streamId)) {
       return lifetime.fail(ErrorCode.ProtocolError, 'HEADERS on a stream that cannot be')
     }
-    // RFC 9113 §5.1: a client may have forgotten that it reset the stream; a server's clients do not go back.
+    // RFC 9113 §5.1.1: a client's numbers do not go back.
     if (isServer) lifetime.fail(ErrorCode.StreamClosed, 'HEADERS on a closed stream')
-    else exchanges.refuse(streamId, ErrorCode.StreamClosed)
+    else exchanges.receivedAfterEnd(streamId)
   }
 }

@@ -92,8 +92,7 @@ export class DataReceiver {
     if (streamId === 0) return lifetime.fail(ErrorCode.ProtocolError, 'DATA on stream 0')
     if (exchanges.isIdle(streamId)) return lifetime.fail(ErrorCode.ProtocolError, 'DATA on an idle stream')
     if (exchanges.isRemembered(streamId, end) || lifetime.ignores(streamId)) return
-    // RFC 9113 §5.1
-    exchanges.refuse(streamId, ErrorCode.StreamClosed)
+    exchanges.receivedAfterEnd(streamId)
   }
 
   receive(buffer: Uint8Array, start: number, limit: number): number {

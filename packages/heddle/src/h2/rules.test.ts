@@ -231,8 +231,9 @@ const clientRules: readonly Rule[] = [
   { title: 'a second final head', send: [head(1, [':status', '200'], false), head(1, [':status', '200'])], outcome: { reset: ProtocolError } },
   { title: 'content-length without content', send: [head(1, [':status', '200', 'content-length', '1'])], outcome: { reset: ProtocolError } },
   { title: 'more content than content-length', send: [head(1, [':status', '200', 'content-length', '9'], false), data(1, 10)], outcome: { reset: ProtocolError } }, // prettier-ignore
-  { title: 'DATA after the end', send: [head(1, [':status', '200']), data(1, 10)], outcome: { reset: StreamClosed } },
-  { title: 'HEADERS after the end', send: [head(1, [':status', '200']), head(1, ['x', 'y'])], outcome: { reset: StreamClosed } },
+  { title: 'DATA after the end', send: [head(1, [':status', '200']), data(1, 10)], outcome: { goaway: StreamClosed } },
+  { title: 'HEADERS after the end', send: [head(1, [':status', '200']), head(1, ['x', 'y'])], outcome: { goaway: StreamClosed } },
+  { title: 'DATA after RST_STREAM', send: [raw(3, 0, 1, octets(4)), data(1, 10)], outcome: { goaway: StreamClosed } },
   { title: 'content in a 204', send: [head(1, [':status', '204'], false), data(1, 10)], outcome: { reset: ProtocolError } },
 ]
 
