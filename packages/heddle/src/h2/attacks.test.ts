@@ -73,7 +73,7 @@ class Victim implements ConnectionHandler {
   get lastFrame(): DebugFrame | undefined {
     const { buffer, length } = this.#out
     let last: DebugFrame | undefined
-    for (let at = 0; at < length; ) {
+    for (let at = 0; at < length;) {
       const next = readDebugFrame(buffer.subarray(at, length))
       if (next === undefined) break
       last = next.frame
@@ -131,8 +131,20 @@ class Victim implements ConnectionHandler {
 
 const get = literalBlock(getFields)
 const post = literalBlock([...postFields, 'content-length', '1'])
-const headers = (streamId: number, block: Uint8Array, end: boolean): DebugFrame => ({ type: 'HEADERS', streamId, block, end, endHeaders: true })
-const raw = (typeCode: number, flags: number, streamId: number, payload: Uint8Array): DebugFrame => ({ type: 'RAW', typeCode, flags, streamId, payload })
+const headers = (streamId: number, block: Uint8Array, end: boolean): DebugFrame => ({
+  type: 'HEADERS',
+  streamId,
+  block,
+  end,
+  endHeaders: true,
+})
+const raw = (typeCode: number, flags: number, streamId: number, payload: Uint8Array): DebugFrame => ({
+  type: 'RAW',
+  typeCode,
+  flags,
+  streamId,
+  payload,
+})
 
 test('rapid reset (CVE-2023-44487): after a burst the connection is given up', () => {
   const victim = new Victim()
@@ -275,7 +287,11 @@ for (const [name, attack] of Object.entries(provoked)) {
 
 test('heads for a peer that never reads: what they pin is bounded', () => {
   const answer = responseHead(200, ['x', '~'.repeat(10_000)])
-  const victim = new Victim({ reads: false, limits: { maxConcurrentStreams: 1e9, maxPinned: 1_000_000 }, respond: (exchange) => exchange.sendHead(answer, true) })
+  const victim = new Victim({
+    reads: false,
+    limits: { maxConcurrentStreams: 1e9, maxPinned: 1_000_000 },
+    respond: (exchange) => exchange.sendHead(answer, true),
+  })
   const times = victim.repeat(100_000, (one) => one.frames(headers(one.nextId, get, true)))
   assert.ok(times <= 110, `${times} requests`)
   assert.ok(victim.engine.sender.pinned < 1_100_000)

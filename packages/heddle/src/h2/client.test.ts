@@ -88,7 +88,11 @@ test('responses of every form', () => {
   const recording = open(engine, getHead())
   peer.wantHead('the request', 1, true)
   peer.sendHead(1, [':status', '103', 'link', '</a>'], false)
-  peer.sendHead(1, [':status', '200', 'content-length', '4'], false).sendContent(1, 'ab', false).sendContent(1, 'cd', false).sendHead(1, ['x', 'y'], true)
+  peer
+    .sendHead(1, [':status', '200', 'content-length', '4'], false)
+    .sendContent(1, 'ab', false)
+    .sendContent(1, 'cd', false)
+    .sendHead(1, ['x', 'y'], true)
   peer.wantIdle('the response')
   assert.deepEqual(recording.lines, ['head 103 link:</a>', 'head 200 content-length:4', 'data "abcd"', 'trailers x:y', 'close'])
   const only = open(engine, getHead())
@@ -116,9 +120,15 @@ test('REFUSED_STREAM leaves the request unprocessed, other codes do not', () => 
   const [refused, failed] = [open(engine, getHead()), open(engine, getHead())]
   peer.wantHead('one', 1, true)
   peer.wantHead('two', 3, true)
-  peer.send({ type: 'RST_STREAM', streamId: 1, code: ErrorCode.RefusedStream }, { type: 'RST_STREAM', streamId: 3, code: ErrorCode.InternalError })
+  peer.send(
+    { type: 'RST_STREAM', streamId: 1, code: ErrorCode.RefusedStream },
+    { type: 'RST_STREAM', streamId: 3, code: ErrorCode.InternalError },
+  )
   peer.wantIdle('both are over')
-  assert.deepEqual([refused.error?.code, refused.error?.unprocessed, refused.error?.wireCode], ['PEER_RESET', true, ErrorCode.RefusedStream])
+  assert.deepEqual(
+    [refused.error?.code, refused.error?.unprocessed, refused.error?.wireCode],
+    ['PEER_RESET', true, ErrorCode.RefusedStream],
+  )
   assert.deepEqual([failed.error?.code, failed.error?.unprocessed, failed.error?.wireCode], ['PEER_RESET', false, ErrorCode.InternalError])
 })
 
@@ -266,7 +276,18 @@ test('extended CONNECT only where the server offers it', () => {
   assert.throws(() => without.engine.open(new Recording())?.sendHead(chat, false), UsageError)
   const { peer, engine } = clientScript(new World(), { settings: [[SettingId.EnableConnectProtocol, 1]] })
   engine.open(new Recording())?.sendHead(chat, false)
-  peer.wantHead('a request', 1, false, [':method', 'CONNECT', ':scheme', 'http', ':authority', 'a.test', ':path', '/chat', ':protocol', 'websocket'])
+  peer.wantHead('a request', 1, false, [
+    ':method',
+    'CONNECT',
+    ':scheme',
+    'http',
+    ':authority',
+    'a.test',
+    ':path',
+    '/chat',
+    ':protocol',
+    'websocket',
+  ])
 })
 
 test('a client takes no requests and forgives its server’s late frames', () => {

@@ -211,13 +211,7 @@ export abstract class Connection implements StreamEngine, HttpConnection {
   get deadline(): Instant {
     const { lifetime, timeLimits } = this
     if (lifetime.stage !== Stage.Open) return Math.min(lifetime.deadline, timeLimits.blockedDeadline)
-    return Math.min(
-      this.#settingsDeadline,
-      timeLimits.deadline,
-      this.receiver.headDeadline,
-      this.liveness.deadline,
-      lifetime.deadline,
-    )
+    return Math.min(this.#settingsDeadline, timeLimits.deadline, this.receiver.headDeadline, this.liveness.deadline, lifetime.deadline)
   }
 
   #enter(now: Instant): void {

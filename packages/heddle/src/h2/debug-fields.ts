@@ -21,7 +21,13 @@ export class DebugFields {
     if (fault !== '') return [`malformed: ${fault}`, '']
     if (head === undefined) return [...fields]
     if (head.status !== 0) return [':status', String(head.status), ...fields]
-    const pseudo = { ':method': head.method, ':scheme': head.scheme, ':authority': head.authority, ':path': head.path, ':protocol': head.protocol }
+    const pseudo = {
+      ':method': head.method,
+      ':scheme': head.scheme,
+      ':authority': head.authority,
+      ':path': head.path,
+      ':protocol': head.protocol,
+    }
     return [...Object.entries(pseudo).flatMap(([name, value]) => (value === '' ? [] : [name, value])), ...fields]
   }
 }

@@ -73,7 +73,10 @@ function parse(typeCode: number, flags: number, streamId: number, payload: Uint8
       return {
         type: 'SETTINGS',
         ack,
-        settings: Array.from({ length: length / 6 }, (_, i) => [((payload[i * 6] as number) << 8) | (payload[i * 6 + 1] as number), readUint32(payload, i * 6 + 2)] as const),
+        settings: Array.from(
+          { length: length / 6 },
+          (_, i) => [((payload[i * 6] as number) << 8) | (payload[i * 6 + 1] as number), readUint32(payload, i * 6 + 2)] as const,
+        ),
       }
     case FrameType.Ping:
       return length === 8 && streamId === 0 ? { type: 'PING', ack, data: payload } : undefined
@@ -117,7 +120,7 @@ function parseHeaders(flags: number, streamId: number, payload: Uint8Array): Deb
 
 function parseOrigin(payload: Uint8Array): DebugFrame | undefined {
   const origins: string[] = []
-  for (let at = 0; at < payload.length; ) {
+  for (let at = 0; at < payload.length;) {
     const limit = at + 2 + (((payload[at] as number) << 8) | (payload[at + 1] ?? 0))
     if (limit > payload.length) return undefined
     origins.push(latin1Slice(payload, at + 2, limit))

@@ -87,7 +87,10 @@ test('a stream whose window a setting takes away is not served', () => {
   exchange.sendOwned(Buffer.alloc(200_000), true)
   let received = 0
   while (received < 65_535) received += peer.wantFrame('content', { type: 'DATA' }).data.length
-  peer.send({ type: 'SETTINGS', ack: false, settings: [[SettingId.InitialWindowSize, 0]] }, { type: 'WINDOW_UPDATE', streamId: 0, increment: 1_000_000 })
+  peer.send(
+    { type: 'SETTINGS', ack: false, settings: [[SettingId.InitialWindowSize, 0]] },
+    { type: 'WINDOW_UPDATE', streamId: 0, increment: 1_000_000 },
+  )
   peer.wantFrame('taken', { type: 'SETTINGS', ack: true })
   peer.wantIdle('the stream has no window')
   peer.send({ type: 'WINDOW_UPDATE', streamId: 1, increment: 65_535 + 1000 })
@@ -128,7 +131,9 @@ test('a client that does not know our windows yet is held to those of the RFC', 
 })
 
 test("the connection's credit comes back for content nobody consumed, when its stream is over", () => {
-  const { peer, connection } = serverScript(new World(), { options: { limits: { streamWindow: 40_000, connectionWindow: 70_000, maxWindow: 40_000 } } })
+  const { peer, connection } = serverScript(new World(), {
+    options: { limits: { streamWindow: 40_000, connectionWindow: 70_000, maxWindow: 40_000 } },
+  })
   peer.sendHead(1, postFields, false)
   peer.wantIdle('a request')
   const recording = connection.exchanges[0] as Recording

@@ -92,7 +92,9 @@ export class Lifetime {
     if (this.stage !== Stage.Open) return
     const owner = this.#owner
     owner.sender.staging.goaway(owner.exchanges.lastPeerStreamId, code, message.slice(0, longestDebug))
-    this.#finish(error ?? new ProtocolError(`${errorName(code)}: ${message}`, 400, 'PROTOCOL_ERROR', { wireCode: code, scope: 'connection' }))
+    this.#finish(
+      error ?? new ProtocolError(`${errorName(code)}: ${message}`, 400, 'PROTOCOL_ERROR', { wireCode: code, scope: 'connection' }),
+    )
   }
 
   /** The connection has nothing to do any more: GOAWAY unless it was said, then the end. There are no exchanges. */

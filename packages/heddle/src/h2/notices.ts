@@ -43,7 +43,7 @@ export class Notices {
   /** All that was staged has left. What handlers send now is told after the next flush. */
   tellReports(): void {
     const { limits } = this.#owner
-    for (let stream = this.#takeReports(); stream !== undefined; ) {
+    for (let stream = this.#takeReports(); stream !== undefined;) {
       const next: Stream | undefined = stream.nextReport
       stream.nextReport = undefined
       stream.inReports = false
@@ -60,7 +60,7 @@ export class Notices {
 
   /** What was staged leaves no more: who waits for it ends with `error`. */
   failReports(error: HeddleError | undefined): void {
-    for (let stream = this.#takeReports(); stream !== undefined; ) {
+    for (let stream = this.#takeReports(); stream !== undefined;) {
       const next: Stream | undefined = stream.nextReport
       stream.nextReport = undefined
       stream.inReports = false

@@ -64,7 +64,9 @@ test('priorities as RFC 9218 §4 writes them, and what is malformed', () => {
 })
 
 function settingsPayload(...settings: readonly (readonly [number, number])[]): Uint8Array {
-  return Uint8Array.from(settings.flatMap(([id, value]) => [id >>> 8, id & 255, value >>> 24, (value >>> 16) & 255, (value >>> 8) & 255, value & 255]))
+  return Uint8Array.from(
+    settings.flatMap(([id, value]) => [id >>> 8, id & 255, value >>> 24, (value >>> 16) & 255, (value >>> 8) & 255, value & 255]),
+  )
 }
 
 test('settings: what RFC 9113 §6.5.2 forbids, with its code', () => {
@@ -105,7 +107,10 @@ test('origins are read, and what is none is skipped', () => {
   const payload = Buffer.from(staging.out.buffer.subarray(9, staging.out.length))
   assert.deepEqual([...readOrigins(payload, 0, payload.length, undefined)], ['https://a.test', 'https://b.test:8443'])
   const odd = Buffer.concat([Buffer.from('\0\x0enot an origin!\0\x03abc', 'latin1'), payload, Buffer.from([0xff, 0xff, 0x61])])
-  assert.deepEqual([...readOrigins(odd, 0, odd.length, new Set(['https://c.test']))], ['https://c.test', 'https://a.test', 'https://b.test:8443'])
+  assert.deepEqual(
+    [...readOrigins(odd, 0, odd.length, new Set(['https://c.test']))],
+    ['https://c.test', 'https://a.test', 'https://b.test:8443'],
+  )
   assert.throws(() => stageOrigins(staging, ['https://a.test/path']), UsageError)
 })
 

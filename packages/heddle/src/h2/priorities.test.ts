@@ -7,7 +7,11 @@ import { ErrorCode } from './frame.ts'
 import { SettingId } from './settings.ts'
 
 /** Asks with each priority, lets all answer with `size` octets, and returns the streams in the order of their DATA frames. */
-function order(priorities: readonly string[], size: number, before: (peer: ReturnType<typeof serverScript>['peer']) => void = () => {}): number[] {
+function order(
+  priorities: readonly string[],
+  size: number,
+  before: (peer: ReturnType<typeof serverScript>['peer']) => void = () => {},
+): number[] {
   const { peer, connection } = serverScript(new World(), { settings: [[SettingId.InitialWindowSize, 1_000_000]] })
   before(peer)
   for (const [at, priority] of priorities.entries()) {
@@ -27,7 +31,7 @@ function order(priorities: readonly string[], size: number, before: (peer: Retur
   for (let at = 1; at < priorities.length; at++) peer.wantHead('a head', 1 + 2 * at, false)
   peer.send({ type: 'WINDOW_UPDATE', streamId: 0, increment: 10_000_000 })
   const served: number[] = []
-  for (let left = (priorities.length - 1) * size; left > 0; ) {
+  for (let left = (priorities.length - 1) * size; left > 0;) {
     const frame = peer.wantFrame('content', { type: 'DATA' })
     served.push(frame.streamId)
     left -= frame.data.length

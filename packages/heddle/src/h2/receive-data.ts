@@ -46,7 +46,7 @@ export class DataReceiver {
       return
     }
     this.start(buffer, start, length)
-    for (let at = payload; this.isOpen && this.#owner.lifetime.stage === Stage.Open; ) at = this.receive(buffer, at, payload + length)
+    for (let at = payload; this.isOpen && this.#owner.lifetime.stage === Stage.Open;) at = this.receive(buffer, at, payload + length)
   }
 
   /** Reads the header at `start`; the payload goes to `receive`. */
@@ -181,7 +181,9 @@ export class DataReceiver {
 
   #refuseContent(stream: Stream): void {
     const { exchanges, isServer, limits, sender } = this.#owner
-    const error = new ProtocolError(`more than ${limits.maxContentLength} octets of content`, isServer ? 413 : 0, 'CONTENT_TOO_LARGE', { scope: 'stream' })
+    const error = new ProtocolError(`more than ${limits.maxContentLength} octets of content`, isServer ? 413 : 0, 'CONTENT_TOO_LARGE', {
+      scope: 'stream',
+    })
     if (isServer && stream.sending === Phase.Head) {
       sender.sendResponse(stream, contentTooLarge, true, false)
       // RFC 9113 §8.1: the answer is complete.

@@ -136,7 +136,9 @@ export function receiveTrailers(owner: Connection, stream: Stream, section: Fiel
   // RFC 9113 §8.5: a tunnel has content only.
   if (stream.tunnel) return exchanges.fault(stream, ErrorCode.ProtocolError, 'trailers in a tunnel')
   if (section.tooLarge) {
-    const error = new ProtocolError('too many or too large trailer fields', owner.isServer ? 431 : 0, 'FIELDS_TOO_LARGE', { scope: 'stream' })
+    const error = new ProtocolError('too many or too large trailer fields', owner.isServer ? 431 : 0, 'FIELDS_TOO_LARGE', {
+      scope: 'stream',
+    })
     exchanges.reset(stream, ErrorCode.EnhanceYourCalm, error)
     return exchanges.provoked()
   }

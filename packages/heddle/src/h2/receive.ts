@@ -218,7 +218,11 @@ export class Receiver {
       // It provokes answers and does not read them.
       const message = 'too many answers are waiting to be read'
       if (sender.blockedSince === Infinity) lifetime.fail(ErrorCode.EnhanceYourCalm, message)
-      else lifetime.reset(new ProtocolError(message, 400, 'PROTOCOL_ERROR', { wireCode: ErrorCode.EnhanceYourCalm, scope: 'connection' }), false)
+      else
+        lifetime.reset(
+          new ProtocolError(message, 400, 'PROTOCOL_ERROR', { wireCode: ErrorCode.EnhanceYourCalm, scope: 'connection' }),
+          false,
+        )
     } else if (sender.pinned + this.#blocks.pinned > limits.maxPinned) {
       lifetime.fail(ErrorCode.EnhanceYourCalm, 'too much is waiting to be read')
     }

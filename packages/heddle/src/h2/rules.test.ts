@@ -89,7 +89,12 @@ const serverRules: readonly Rule[] = [
   { title: 'PRIORITY', send: [raw(2, 0, 1, octets(5)), raw(2, 0, 99, octets(5))], outcome: 'nothing' },
   { title: 'PRIORITY on stream 0', send: [raw(2, 0, 0, octets(5))], outcome: { goaway: ProtocolError } },
   { title: 'PRIORITY of 4 octets', send: [raw(2, 0, 1, octets(4))], outcome: { reset: FrameSizeError } },
-  { title: 'PRIORITY of 6 octets on a closed stream', scene: 'answered', send: [raw(2, 0, 1, octets(6))], outcome: { reset: FrameSizeError } },
+  {
+    title: 'PRIORITY of 6 octets on a closed stream',
+    scene: 'answered',
+    send: [raw(2, 0, 1, octets(6))],
+    outcome: { reset: FrameSizeError },
+  },
   { title: 'PRIORITY of 6 octets on an idle stream', send: [raw(2, 0, 99, octets(6))], outcome: { goaway: FrameSizeError } },
   { title: 'PRIORITY that depends on itself', send: [raw(2, 0, 1, '\0\0\0\x01\0')], outcome: { reset: ProtocolError } },
 
@@ -228,8 +233,16 @@ const clientRules: readonly Rule[] = [
   { title: ':status and :path', send: [head(1, [':status', '200', ':path', '/'])], outcome: { reset: ProtocolError } },
   { title: 'an interim response with END_STREAM', send: [head(1, [':status', '103'])], outcome: { reset: ProtocolError } },
   { title: 'transfer-encoding', send: [head(1, [':status', '200', 'transfer-encoding', 'chunked'])], outcome: { reset: ProtocolError } },
-  { title: 'a second final head', send: [head(1, [':status', '200'], false), head(1, [':status', '200'])], outcome: { reset: ProtocolError } },
-  { title: 'content-length without content', send: [head(1, [':status', '200', 'content-length', '1'])], outcome: { reset: ProtocolError } },
+  {
+    title: 'a second final head',
+    send: [head(1, [':status', '200'], false), head(1, [':status', '200'])],
+    outcome: { reset: ProtocolError },
+  },
+  {
+    title: 'content-length without content',
+    send: [head(1, [':status', '200', 'content-length', '1'])],
+    outcome: { reset: ProtocolError },
+  },
   { title: 'more content than content-length', send: [head(1, [':status', '200', 'content-length', '9'], false), data(1, 10)], outcome: { reset: ProtocolError } }, // prettier-ignore
   { title: 'DATA after the end', send: [head(1, [':status', '200']), data(1, 10)], outcome: { goaway: StreamClosed } },
   { title: 'HEADERS after the end', send: [head(1, [':status', '200']), head(1, ['x', 'y'])], outcome: { goaway: StreamClosed } },

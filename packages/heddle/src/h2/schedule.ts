@@ -35,7 +35,7 @@ export class Schedule {
     if (stream.incremental) return list.append(stream)
     let { last } = list
     if (last === undefined || last.id < stream.id) return list.append(stream)
-    for (let before = last.previous as Stream | undefined; before !== undefined && before.id > stream.id; ) {
+    for (let before = last.previous as Stream | undefined; before !== undefined && before.id > stream.id;) {
       last = before
       before = before.previous as Stream | undefined
     }

@@ -28,7 +28,11 @@ function answering(answer: (exchange: Exchange) => void): (exchange: Exchange) =
 test("the server's SETTINGS say what it takes", () => {
   const { peer } = serverScript(new World(), {
     handshake: false,
-    options: { extendedConnect: true, origins: ['https://a.test'], limits: { maxConcurrentStreams: 7, streamWindow: 70_000, connectionWindow: 100_000 } },
+    options: {
+      extendedConnect: true,
+      origins: ['https://a.test'],
+      limits: { maxConcurrentStreams: 7, streamWindow: 70_000, connectionWindow: 100_000 },
+    },
   })
   peer.wantFrame('settings', {
     type: 'SETTINGS',
@@ -69,7 +73,9 @@ worldTest('a request in every form of HEADERS arrives the same', { seeds: 10 }, 
 })
 
 test('padding is credited by the engine, content by the handler', () => {
-  const { peer, connection } = serverScript(new World(), { options: { limits: { streamWindow: 1000, maxWindow: 1000, connectionWindow: 65_536 } } })
+  const { peer, connection } = serverScript(new World(), {
+    options: { limits: { streamWindow: 1000, maxWindow: 1000, connectionWindow: 65_536 } },
+  })
   peer.sendHead(1, postFields, false)
   peer.wantIdle('the request begins')
   const upload = connection.exchanges[0] as Recording
@@ -85,7 +91,10 @@ test('padding is credited by the engine, content by the handler', () => {
 
 test('a request with trailers, and the answer with trailers', () => {
   const { peer, connection } = serverScript(new World())
-  peer.sendHead(1, [...postFields, 'content-length', '5', 'te', 'trailers'], false).sendContent(1, 'hello', false).sendHead(1, ['x-sum', '1'], true)
+  peer
+    .sendHead(1, [...postFields, 'content-length', '5', 'te', 'trailers'], false)
+    .sendContent(1, 'hello', false)
+    .sendHead(1, ['x-sum', '1'], true)
   peer.wantIdle('the request is complete')
   const { exchange, lines } = connection.exchanges[0] as Recording
   assert.deepEqual(lines, ['head POST http://origin.test/ content-length:5 te:trailers', 'data "hello"', 'trailers x-sum:1'])
@@ -220,7 +229,22 @@ test('fields of an HTTP/1.1 connection are left out, and so is the length of wha
   script.peer.wantIdle('the requests')
   const [first, second] = script.connection.exchanges
   first?.exchange?.sendHead(
-    responseHead(200, ['connection', 'close', 'keep-alive', 'x', 'transfer-encoding', 'chunked', 'upgrade', 'h2c', 'te', 'gzip', 'host', 'a', 'x', 'y']),
+    responseHead(200, [
+      'connection',
+      'close',
+      'keep-alive',
+      'x',
+      'transfer-encoding',
+      'chunked',
+      'upgrade',
+      'h2c',
+      'te',
+      'gzip',
+      'host',
+      'a',
+      'x',
+      'y',
+    ]),
     true,
   )
   script.peer.wantHead('what is left', 1, true, [':status', '200', 'x', 'y'])

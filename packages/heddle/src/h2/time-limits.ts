@@ -92,7 +92,8 @@ export class TimeLimits {
     const { limits } = this.#owner
     if (stream.held) return stream.heldUntil > 0 ? stream.heldUntil : Math.max(stream.receivedAt, stream.sentAt) + limits.responseTimeout
     // A stream that waits for its turn is not the peer's fault.
-    if (stream.pending > 0) return (stream.isReady ? Math.max(stream.sentAt, this.#owner.sender.sentAt) : stream.sentAt) + limits.sendTimeout
+    if (stream.pending > 0)
+      return (stream.isReady ? Math.max(stream.sentAt, this.#owner.sender.sentAt) : stream.sentAt) + limits.sendTimeout
     if (stream.receiving === Phase.Head) {
       return stream.sending === Phase.Ended ? Math.max(stream.receivedAt, stream.sentAt) + limits.responseTimeout : Infinity
     }
@@ -108,6 +109,8 @@ export class TimeLimits {
 
   #errorOf(stream: Stream): TimeoutError {
     if (stream.pending > 0 && !stream.held) return new TimeoutError('send', 'the peer gave no window for content, or did not read, in time')
-    return stream.receiving === Phase.Head ? new TimeoutError('head', 'no response in time') : new TimeoutError('body', 'no content arrived for too long')
+    return stream.receiving === Phase.Head
+      ? new TimeoutError('head', 'no response in time')
+      : new TimeoutError('body', 'no content arrived for too long')
   }
 }

@@ -149,7 +149,10 @@ test('octets given one at a time are no progress', () => {
 
 test('a stream that waits for its turn behind others is not late', () => {
   const world = new World()
-  const { peer, connection } = serverScript(world, { settings: [[SettingId.InitialWindowSize, 10_000_000]], options: { limits: { pingInterval: 1e9 } } })
+  const { peer, connection } = serverScript(world, {
+    settings: [[SettingId.InitialWindowSize, 10_000_000]],
+    options: { limits: { pingInterval: 1e9 } },
+  })
   peer.sendHead(1, [...getFields, 'priority', 'u=0'], true).sendHead(3, [...getFields, 'priority', 'u=7'], true)
   peer.wantIdle('two requests')
   for (const { exchange } of connection.exchanges) {

@@ -145,7 +145,7 @@ export class Encoder {
       if (treatment === Treatment.Dropped) continue
       if (treatment === Treatment.Te && value !== 'trailers') continue
       if (treatment === Treatment.Length && omitLength) continue
-      if (treatment === Treatment.Date) dated = true
+      if (treatment === Treatment.DateLine) dated = true
       this.#writeLine(out, name, value)
     }
     return dated

@@ -9,7 +9,7 @@ export const Treatment = {
   Literal: 1,
   /** Length of content: a literal, and left out where a message has none. */
   Length: 2,
-  Date: 3,
+  DateLine: 3,
   /** RFC 9113 §8.2.2: TE says "trailers" or is left out. */
   Te: 4,
   /** Of an HTTP/1.1 connection, or said by a pseudo-header field: left out. */
@@ -44,7 +44,7 @@ const literals = [
 const treatments: ReadonlyMap<string, Treatment> = new Map<string, Treatment>([
   ...literals.map((name) => [name, Treatment.Literal] as const),
   ['content-length', Treatment.Length],
-  ['date', Treatment.Date],
+  ['date', Treatment.DateLine],
   ['te', Treatment.Te],
   ['host', Treatment.Dropped],
   ['connection', Treatment.Dropped],

@@ -24,7 +24,9 @@ export const http2Frames: FrameCodec<DebugFrame> = {
 }
 
 /** What a frame must be: its type, and each of the members given here. */
-export type WantedFrame = { [T in DebugFrame['type']]: { readonly type: T } & Partial<Extract<DebugFrame, { type: T }>> }[DebugFrame['type']]
+export type WantedFrame = {
+  [T in DebugFrame['type']]: { readonly type: T } & Partial<Extract<DebugFrame, { type: T }>>
+}[DebugFrame['type']]
 
 /** A scripted peer that speaks HTTP/2: frames, and the field blocks in them. */
 export class Http2Peer extends FramePeer<DebugFrame> {
@@ -58,7 +60,7 @@ export class Http2Peer extends FramePeer<DebugFrame> {
   wantContent(why: string, streamId: number, byteCount: number, end: boolean): Buffer {
     const parts: Uint8Array[] = []
     let length = 0
-    for (let ended = false; length < byteCount || ended !== end; ) {
+    for (let ended = false; length < byteCount || ended !== end;) {
       const frame = this.wantFrame(why, { type: 'DATA', streamId })
       parts.push(frame.data)
       length += frame.data.length
@@ -122,13 +124,14 @@ export interface Http2Script<E> {
   readonly loop: EngineLoop
 }
 
-type PeerOptions = Pick<ScriptOptions, 'handler'> & EngineLoopOptions & {
-  readonly options?: Http2Options
-  /** What the peer's first SETTINGS say. */
-  readonly settings?: readonly (readonly [id: number, value: number])[]
-  /** False: preface and SETTINGS are the test's. Default true: they are exchanged. */
-  readonly handshake?: boolean
-}
+type PeerOptions = Pick<ScriptOptions, 'handler'> &
+  EngineLoopOptions & {
+    readonly options?: Http2Options
+    /** What the peer's first SETTINGS say. */
+    readonly settings?: readonly (readonly [id: number, value: number])[]
+    /** False: preface and SETTINGS are the test's. Default true: they are exchanged. */
+    readonly handshake?: boolean
+  }
 
 /** A server's engine with a scripted client, by default with SETTINGS exchanged. */
 export function serverScript(world: World, options: PeerOptions = {}): Http2Script<ServerConnection> {

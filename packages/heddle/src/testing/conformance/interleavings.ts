@@ -45,7 +45,8 @@ function sendHead(progress: Progress, random: Random): void {
   progress.headSent = true
   progress.endSent = end
   const fields = random.chance(0.5) ? ['x-a', 'b'] : []
-  if (role === 'client') exchange.sendHead(requestHead(random.pick(['POST', 'PUT', 'GET']), 'http', 'origin.test', progress.path, fields), end)
+  if (role === 'client')
+    exchange.sendHead(requestHead(random.pick(['POST', 'PUT', 'GET']), 'http', 'origin.test', progress.path, fields), end)
   else exchange.sendHead(responseHead(random.pick([200, 201, 404, 500]), fields), end)
 }
 
