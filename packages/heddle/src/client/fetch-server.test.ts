@@ -50,7 +50,7 @@ async function startHttp2Server(t: TestContext, answer: Answer): Promise<TestSer
   let connections = 0
   let over = false
   const sessions = new Set<http2.ServerHttp2Session>()
-  const server = http2.createSecureServer({ cert, key }, answer as never)
+  const server = http2.createSecureServer({ cert, key, maxSessionMemory: 1_000 }, answer as never)
   server.on('session', (session) => {
     connections++
     sessions.add(session)

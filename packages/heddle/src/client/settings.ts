@@ -1,5 +1,5 @@
 import { createHash, randomBytes } from 'node:crypto'
-import { ResetCounts } from '../h2/index.ts'
+import { clientLimits, ResetCounts, type Http2Limits } from '../h2/index.ts'
 import { UsageError } from '../http/index.ts'
 import { dial, systemClock, TlsSessions, type Clock, type TlsClientOptions } from '../io/index.ts'
 import { makeEngine as heddleEngine, type EngineMaker, type EngineOptions } from './engine.ts'
@@ -60,7 +60,7 @@ export class Settings {
     this.resets = new ResetCounts()
     this.engines = {
       http1: { websocketKey, websocketAccept, ...checkedLimits('limits', options.limits) },
-      http2: { ...checkedLimits('http2', options.http2), resets: this.resets },
+      http2: { limits: http2Limits(checkedLimits('http2', options.http2).limits), resets: this.resets },
     }
     this.makeEngine = makeEngine
     this.loopHold = options.clock === undefined || options.clock === systemClock() ? loopHold : undefined
@@ -96,6 +96,21 @@ function checkedLimits<T extends object>(option: string, limits: Partial<T> | un
     if (!(typeof value === 'number' && value >= 0)) throw new UsageError(`${option}.${name} must be a number, 0 or more`)
   }
   return { limits: Object.fromEntries(given) as Partial<T> }
+}
+
+/** A connection usually runs this many streams at once (RFC 9113 §6.5.2). */
+const usualStreams = 100
+/** RFC 9113 §6.9.1 */
+const largestWindow = 0x7fff_ffff
+
+/**
+ * The window of a connection holds those of all its streams, so that responses a program does not read
+ * yet stop no other: with `Promise.all` over fetches whose bodies are read one after the other, a smaller
+ * one would be a deadlock. (Node's server, moreover, cuts responses off when that window is used up.)
+ */
+function http2Limits(given: Partial<Http2Limits> = {}): Partial<Http2Limits> {
+  const { streamWindow = clientLimits.streamWindow } = given
+  return { connectionWindow: Math.min(streamWindow * usualStreams, largestWindow), ...given }
 }
 
 /** RFC 6455 §4.1: 16 random bytes. */

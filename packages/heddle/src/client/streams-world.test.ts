@@ -347,6 +347,28 @@ test('HTTP_1_1_REQUIRED: the request comes again over HTTP/1.1', async () => {
   await world.complete(client.close())
 })
 
+test('responses that nobody reads do not stop one that is read, however small the window of the connection', async () => {
+  const world = new World()
+  const size = 200_000
+  const windows = { streamWindow: 70_000, connectionWindow: 150_000, maxWindow: 150_000 }
+  const site = new Site(world, (request) => request.answer(200, 'x'.repeat(size)), { http2: windows })
+  const asks = Array.from({ length: 20 }, (_, i) => {
+    const ask = site.ask(`/${i}`)
+    ask.consumes = false
+    return ask
+  })
+  world.advance(100)
+  const unread = asks.reduce((sum, ask) => sum + ask.text.length, 0)
+  assert.ok(unread < 10 * windows.streamWindow, `${unread} bytes are there though nobody asked for them`)
+  for (const ask of asks) {
+    ask.consumes = true
+    ask.exchanges[0]?.consume(ask.text.length)
+    world.advance(200)
+    assert.deepEqual([ask.closes, ask.text.length], [1, size], ask.path)
+  }
+  await site.assertGone()
+})
+
 test('an unused connection is closed after its idle time, with GOAWAY', async () => {
   const site = new Site(new World(), answers, { http2: { idleTimeout: 7000 } })
   site.ask()
