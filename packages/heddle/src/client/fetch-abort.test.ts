@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { getEventListeners } from 'node:events'
 import { test } from 'node:test'
 import { HeddleError, TimeoutError } from '../http/index.ts'
+import { Client } from './client.ts'
 import { startClient, startRawServer, startServer, still, testEach, until } from './fetch-server.test.ts'
 
 const listeners = (signal: AbortSignal): number => getEventListeners(signal, 'abort').length
@@ -35,6 +36,39 @@ test('aborted while waiting for a connection', async (t) => {
   await until(() => client.stats().waiting === 0, 'it left the queue')
   holding.abort()
   await assert.rejects(held, { name: 'AbortError' })
+})
+
+test('ten thousand fetches with one signal have one listener, and end with one abort', async () => {
+  const client = new Client({ connect: (() => ({ cancel() {} })) as never, maxConnectionsPerOrigin: 1 })
+  const controller = new AbortController()
+  const { signal } = controller
+  const started = performance.now()
+  const asked = Array.from({ length: 10_000 }, () => client.fetch('http://127.0.0.1:1/', { signal }).catch((reason: unknown) => reason))
+  assert.equal(listeners(signal), 1)
+  controller.abort('enough')
+  assert.equal(listeners(signal), 0)
+  assert.ok((await Promise.all(asked)).every((reason) => reason === 'enough'))
+  assert.equal(client.stats().waiting, 0)
+  // With a listener each it took a second to begin, and another one to end.
+  assert.ok(performance.now() - started < 2_000)
+  const again = client.fetch('http://127.0.0.1:1/', { signal: new AbortController().signal })
+  client.destroy()
+  await assert.rejects(again, { code: 'SHUTDOWN' })
+})
+
+test('a handler that begins another fetch with the aborted signal, or aborts a second one, disturbs nobody', async () => {
+  const client = new Client({ connect: (() => ({ cancel() {} })) as never })
+  const [first, second] = [new AbortController(), new AbortController()]
+  const ask = (signal: AbortSignal): Promise<unknown> => client.fetch('http://127.0.0.1:1/', { signal }).catch((reason: unknown) => reason)
+  const asked = [ask(first.signal), ask(second.signal), ask(first.signal), ask(second.signal)]
+  first.signal.addEventListener('abort', () => {
+    asked.push(ask(first.signal))
+    second.abort('second')
+  })
+  first.abort('first')
+  assert.deepEqual(await Promise.all(asked), ['first', 'second', 'first', 'second', 'first'])
+  assert.deepEqual([listeners(second.signal), client.stats().waiting], [0, 0])
+  client.destroy()
 })
 
 test('aborted while connecting', async (t) => {
