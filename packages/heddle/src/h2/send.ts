@@ -171,7 +171,7 @@ export class Sender {
     if (!stream.endQueued || stream.pending > 0 || stream.held) return
     const { staging } = this
     const { trailers } = stream
-    if (trailers === undefined || trailers.length === 0) staging.data(stream.id, none, 0, 0, true, 0)
+    if (trailers === undefined || trailers.length === 0) staging.data(stream.id, none, 0, 0, true, this.#owner.peer.maxFrameSize)
     else {
       const { encoder, peer } = this.#owner
       const out = staging.startBlock()

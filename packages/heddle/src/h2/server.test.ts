@@ -131,6 +131,24 @@ test('pieces sent in one turn share a DATA frame', () => {
   peer.wantFrame('all content', { type: 'DATA', streamId: 1, data: Buffer.alloc(100, 'x'), end: true })
 })
 
+test('an end behind content of the same turn is a flag on its frame', () => {
+  const { peer, connection } = serverScript(new World())
+  peer.sendHead(1, getFields, true).sendHead(3, getFields, true)
+  peer.wantIdle('two requests')
+  const [first, second] = connection.exchanges
+  first?.exchange?.sendHead(responseHead(200), false)
+  first?.exchange?.sendData(Buffer.from('abc'), 0, 3, false)
+  first?.exchange?.sendTrailers([])
+  second?.exchange?.sendHead(responseHead(200), false)
+  second?.exchange?.sendData(Buffer.from('abc'), 0, 3, false)
+  peer.wantHead('a head', 1, false)
+  peer.wantFrame('content and end', { type: 'DATA', streamId: 1, data: Buffer.from('abc'), end: true })
+  peer.wantHead('a head', 3, false)
+  peer.wantFrame('content', { type: 'DATA', streamId: 3, data: Buffer.from('abc'), end: false })
+  second?.exchange?.sendData(Buffer.alloc(0), 0, 0, true)
+  peer.wantFrame('the end of a later turn', { type: 'DATA', streamId: 3, data: Buffer.alloc(0), end: true })
+})
+
 test('a large head goes out in CONTINUATION frames, and comes in so', () => {
   const { peer, connection } = serverScript(new World())
   const value = 'v'.repeat(15_000)
