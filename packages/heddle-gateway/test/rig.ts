@@ -3,12 +3,13 @@ import type { Server } from 'heddle'
 import type { HeddleError } from 'heddle/http'
 import type { listen } from 'heddle/io'
 import { serve } from 'heddle/server'
-import { Http2Peer, http2Preface, ScriptedPeer, socketTransport, type LinkOptions, type LinkSocket, type World } from 'heddle/testing'
+import { ScriptedPeer, socketTransport, type LinkOptions, type LinkSocket, type World } from 'heddle/testing'
 import type { ClusterConfig, Config, ListenerConfig, MatchConfig, RouteConfig } from '../src/config/types.ts'
 import { Proxy, type ProxyOptions } from '../src/proxy/index.ts'
 import type { RequestRecord } from '../src/record.ts'
 import { Router } from '../src/routing/index.ts'
 import { Cluster, type ClusterOptions } from '../src/upstream/index.ts'
+import { QuietPeer, type Http2Settings } from './http2-peer.ts'
 
 const http2 = { streamWindow: 2 ** 20, connectionWindow: 2 ** 22, maxWindow: 2 ** 24, pingInterval: 15_000, pingTimeout: 10_000 }
 
@@ -77,8 +78,6 @@ export function routeConfig(options: Partial<RouteConfig> = {}): RouteConfig {
     ...options,
   }
 }
-
-type Http2Settings = readonly (readonly [id: number, value: number])[]
 
 export interface RigOptions {
   readonly listener?: Partial<ListenerConfig>
@@ -228,16 +227,9 @@ export class Rig {
     return peer
   }
 
-  /** A client that speaks HTTP/2 by prior knowledge, SETTINGS exchanged. */
-  http2Client(settings: Http2Settings = []): Http2Peer {
-    const peer = this.client()
-    peer.send(http2Preface)
-    const client = new Http2Peer(peer, 'client')
-    client.send({ type: 'SETTINGS', ack: false, settings }, { type: 'SETTINGS', ack: true, settings: [] })
-    client.wantFrame("the gateway's SETTINGS", { type: 'SETTINGS', ack: false })
-    client.wantFrame('the connection window raised', { type: 'WINDOW_UPDATE', streamId: 0 })
-    client.wantFrame('an acknowledgement', { type: 'SETTINGS', ack: true })
-    return client
+  /** A client that speaks HTTP/2 by prior knowledge. */
+  http2Client(settings: Http2Settings = []): QuietPeer {
+    return new QuietPeer(this.client(), 'client', settings)
   }
 
   /** A host that takes connections; each is a scripted peer. */
@@ -292,15 +284,9 @@ export class Upstream {
     this.stop = () => listener.stop()
   }
 
-  /** The connection accepted as the `index`th, whose client speaks HTTP/2; SETTINGS are exchanged. */
-  http2Peer(index = 0, settings: Http2Settings = []): Http2Peer {
-    const peer = this.peer(index)
-    peer.want('the preface', http2Preface)
-    const server = new Http2Peer(peer, 'server')
-    server.send({ type: 'SETTINGS', ack: false, settings }, { type: 'SETTINGS', ack: true, settings: [] })
-    server.wantFrame("the gateway's SETTINGS", { type: 'SETTINGS', ack: false })
-    server.wantFrame('the connection window raised', { type: 'WINDOW_UPDATE', streamId: 0 })
-    return server
+  /** The connection accepted as the `index`th, on which the gateway speaks HTTP/2. */
+  http2Peer(index = 0, settings: Http2Settings = []): QuietPeer {
+    return new QuietPeer(this.peer(index), 'server', settings)
   }
 
   /** The connection accepted as the `index`th. */

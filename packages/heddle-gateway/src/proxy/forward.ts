@@ -273,7 +273,7 @@ export class Forward implements ExchangeHandler, Waiting {
       else if (!this.retry(attempt, error)) this.refuse(upstreamReason(error), error.wireCode)
     } else if (error !== undefined && (phase === Phase.Tunnel || (phase === Phase.Responding && !this.responseEnded))) {
       // What the client has must not look complete.
-      this.cut(upstreamReason(error), phase === Phase.Tunnel ? CancelReason.ConnectError : clientCancelReason(error), error.wireCode)
+      this.cut(upstreamReason(error, true), phase === Phase.Tunnel ? CancelReason.ConnectError : clientCancelReason(error), error.wireCode)
     }
   }
 

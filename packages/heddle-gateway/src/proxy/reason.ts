@@ -83,8 +83,9 @@ const upstreamReasons: Readonly<Partial<Record<ErrorCode, Reason>>> = {
   SHUTDOWN: 'shutdown',
 }
 
-export function upstreamReason(error: HeddleError): Reason {
-  return isRefusal(error) ? 'upstream_refused' : (upstreamReasons[error.code] ?? 'internal_error')
+/** `responded`: the response's head had come, so the request was acted on whatever the error says. */
+export function upstreamReason(error: HeddleError, responded = false): Reason {
+  return !responded && isRefusal(error) ? 'upstream_refused' : (upstreamReasons[error.code] ?? 'internal_error')
 }
 
 /**
@@ -95,11 +96,11 @@ export function isRefusal({ unprocessed, wireCode, code }: HeddleError): boolean
   return unprocessed && wireCode !== undefined && (code === 'PEER_RESET' || code === 'PEER_CLOSED')
 }
 
-/** True for failures the endpoint is to blame for: they count towards its ejection. */
-export function blamesEndpoint(error: HeddleError): boolean {
+/** True for failures the endpoint is to blame for: they count towards its ejection. `responded`: see {@link upstreamReason}. */
+export function blamesEndpoint(error: HeddleError, responded = false): boolean {
   // RST_STREAM with CANCEL is about this one request: somebody behind the endpoint lost interest in it.
   if (error.code === 'PEER_RESET' && error.wireCode === 0x8) return false
-  switch (upstreamReason(error)) {
+  switch (upstreamReason(error, responded)) {
     case 'queue_full':
     case 'queue_timeout':
     case 'shutdown':
