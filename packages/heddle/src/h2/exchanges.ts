@@ -161,7 +161,22 @@ export class Exchanges {
     // Before a response's head its content is not in question yet.
     if (stream.sending !== Phase.Ended || stream.receiving !== Phase.Content) return
     if (this.#defers) this.#deferred.push(stream)
-    else this.#abandon(stream, this.#owner.isServer ? ErrorCode.NoError : ErrorCode.Cancel)
+    else this.#drain(stream)
+  }
+
+  /** A server reads on for a while: an upload that is about to end needs no reset. */
+  #drain(stream: Stream): void {
+    const { isServer, now, limits, timeLimits } = this.#owner
+    if (!isServer) return this.#abandon(stream, ErrorCode.Cancel)
+    if (limits.drainTimeout === 0) return this.abandonUpload(stream)
+    if (stream.abandonAt > 0) return
+    stream.abandonAt = now + limits.drainTimeout
+    timeLimits.watchUntil(stream.abandonAt)
+  }
+
+  /** Server: the response is complete, and the rest of the request is not waited for. */
+  abandonUpload(stream: Stream): void {
+    this.#abandon(stream, ErrorCode.NoError)
   }
 
   /**
@@ -179,7 +194,7 @@ export class Exchanges {
     this.#deferred.length = 0
   }
 
-  /** Client: the response is complete, and the server wants no more of the request. */
+  /** The response is complete, and nothing more comes of the request, which nobody wants. */
   finishedByPeer(stream: Stream): void {
     this.#completed(stream)
   }

@@ -26,6 +26,12 @@ export interface Http2Limits extends SectionLimits {
   readonly settingsTimeout: number
   /** No byte of content arrives although it is wanted. Default: server 30 s, client 60 s. On excess: the stream is reset. */
   readonly bodyTimeout: number
+  /**
+   * Server: how long the rest of a request nobody wants is read and thrown away behind its response, ms. Small
+   * ones come to their end meanwhile, and many clients take a reset for a failure. Default 500; 0: not at
+   * all. On excess: the stream is reset with NO_ERROR.
+   */
+  readonly drainTimeout: number
   /** The peer gives no window, or does not read, while we hold content. Default 60 s. On excess: the stream is reset. */
   readonly sendTimeout: number
   /** Client: from the request sent to the final response's head. Default 60 s. */
@@ -82,6 +88,6 @@ const common = {
 }
 
 /** A server's limits when nothing is said. */
-export const serverLimits: Http2Limits = Object.freeze({ ...common, bodyTimeout: 30_000 })
+export const serverLimits: Http2Limits = Object.freeze({ ...common, bodyTimeout: 30_000, drainTimeout: 500 })
 /** A client's limits when nothing is said. */
-export const clientLimits: Http2Limits = Object.freeze({ ...common, bodyTimeout: 60_000 })
+export const clientLimits: Http2Limits = Object.freeze({ ...common, bodyTimeout: 60_000, drainTimeout: 0 })

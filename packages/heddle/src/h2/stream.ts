@@ -88,6 +88,8 @@ export class Stream extends Windows implements Exchange, Linked {
   discarding: boolean
   /** Server: the client waits for a 100. */
   expectsContinue: boolean
+  /** When what is left of the message is given up, which nobody wants; 0: that is not so. */
+  abandonAt: Instant
   /** content-length of the received message, or `noLength`. */
   expectedLength: number
   receivedLength: number
@@ -139,6 +141,7 @@ export class Stream extends Windows implements Exchange, Linked {
     this.dropsContent = false
     this.discarding = false
     this.expectsContinue = false
+    this.abandonAt = 0
     this.expectedLength = noLength
     this.receivedLength = 0
     this.declaredLength = noLength

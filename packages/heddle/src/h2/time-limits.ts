@@ -79,7 +79,8 @@ export class TimeLimits {
         continue
       }
       if (stream.pending > 0 && !stream.held) stalled++
-      exchanges.reset(stream, ErrorCode.Cancel, this.#errorOf(stream))
+      if (stream.abandonAt > 0) exchanges.abandonUpload(stream)
+      else exchanges.reset(stream, ErrorCode.Cancel, this.#errorOf(stream))
     }
     const soonest = now + shortestInterval
     this.#sweepDeadline = exchanges.table.size === 0 ? Infinity : next > soonest ? next : soonest
@@ -90,6 +91,7 @@ export class TimeLimits {
   /** When `stream` is late; Infinity: nothing is expected of the peer. */
   #dueOf(stream: Stream): Instant {
     const { limits } = this.#owner
+    if (stream.abandonAt > 0) return stream.abandonAt
     if (stream.held) return stream.heldUntil > 0 ? stream.heldUntil : Math.max(stream.receivedAt, stream.sentAt) + limits.responseTimeout
     // A stream that waits for its turn is not the peer's fault.
     if (stream.pending > 0)
