@@ -226,6 +226,26 @@ test('a request that is refused again and again is told after three moves', () =
   assert.equal(bench.dials.length, 1)
 })
 
+test('a handler is told when its request moves on, and may end it then', () => {
+  const { bench, streams } = connected(5)
+  const [told, leaves, throws] = askMany(bench, 3, true) as [Sent, Sent, Sent]
+  const moved: string[] = []
+  Object.assign(told.handler, { onMove: () => moved.push('told') })
+  Object.assign(leaves.handler, { onMove: () => leaves.ticket.cancel(CancelReason.Cancelled) })
+  Object.assign(throws.handler, {
+    onMove: () => {
+      throw new Error('no')
+    },
+  })
+  for (let i = 0; i < 3; i++) streams.reset(0, 7)
+  bench.turn()
+  assert.deepEqual(moved, ['told'])
+  assert.deepEqual([told.handler.opened.length, told.handler.closes], [2, 0])
+  assert.deepEqual([leaves.handler.opened.length, leaves.handler.error?.code], [1, 'CANCELLED'])
+  assert.deepEqual([throws.handler.opened.length, throws.handler.error?.code], [1, 'HANDLER_FAILED'])
+  assert.equal(bench.pool.waiting, 0)
+})
+
 test('no request moves on that was answered, cancelled, reset for another reason, or cannot be replayed', () => {
   const { bench, streams } = connected(10)
   const cases = askMany(bench, 4, true)

@@ -31,6 +31,8 @@ export interface ClientExchangeHandler extends ExchangeHandler {
    * returned. If no connection is to be had, only `onClose` is called, with the error.
    */
   onOpen(exchange: Exchange): void
+  /** The request moves on (see `replayable`): the exchange it had is gone, and it waits for another one. */
+  onMove?(): void
 }
 
 /** One request, from `exchange()` to `onClose`. */
@@ -215,14 +217,25 @@ export class ClientTicket implements Ticket, ExchangeHandler, Linked {
   }
 
   #moveOn(): void {
-    this.origin.counters.retries++
+    const { origin } = this
+    const { pool } = origin
+    origin.counters.retries++
     this.moves++
-    this.state = TicketState.Waiting
     this.exchange = undefined
     this.connection = undefined
     this.reused = false
-    if (this.alarm !== undefined) this.origin.pool.arm(this.alarm, Math.min(this.queueDeadline, this.totalDeadline))
-    this.origin.enterAgain(this)
+    let failure: HeddleError | undefined
+    try {
+      this.handler.onMove?.()
+      // Cancelled in there.
+      if (this.withdrawn) failure = new CancelledError(CancelReason.Cancelled, 'cancelled while it moved on', { unprocessed: true })
+    } catch (cause) {
+      failure = new CancelledError(CancelReason.InternalError, 'onMove failed', { cause })
+    }
+    if (failure !== undefined) return pool.end(this, failure)
+    this.state = TicketState.Waiting
+    if (this.alarm !== undefined) pool.arm(this.alarm, Math.min(this.queueDeadline, this.totalDeadline))
+    origin.enterAgain(this)
   }
 
   #expire(): void {
