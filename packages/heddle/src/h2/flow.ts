@@ -17,14 +17,17 @@ export class Windows {
   receiveTarget: number
   /** What the peer may still send. */
   receiveLeft: number
-  /** Consumed and not given back yet. */
+  /** Consumed and not given back yet. Negative: so much is kept back, to make the window smaller. */
   receiveOwed: number
+  /** What the target never passes, or Infinity. */
+  receiveMost: number
 
   constructor(sendWindow: number, receiveWindow: number) {
     this.sendWindow = sendWindow
     this.receiveTarget = receiveWindow
     this.receiveLeft = receiveWindow
     this.receiveOwed = 0
+    this.receiveMost = Infinity
   }
 
   /** Takes the peer's credit, or a change of its setting; false: the window would pass 2^31 - 1. */
@@ -52,6 +55,7 @@ export class Windows {
   /** The increment of the WINDOW_UPDATE to send now. */
   refill(): number {
     const { receiveOwed } = this
+    if (receiveOwed <= 0) return 0
     this.receiveOwed = 0
     this.receiveLeft += receiveOwed
     return receiveOwed
@@ -59,7 +63,15 @@ export class Windows {
 
   /** Widens the peer's window; the difference is given with the next update. */
   widen(target: number): void {
-    if (target <= this.receiveTarget) return
+    const most = target < this.receiveMost ? target : this.receiveMost
+    if (most <= this.receiveTarget) return
+    this.receiveOwed += most - this.receiveTarget
+    this.receiveTarget = most
+  }
+
+  /** The window is `target` from now on: at once if that is more, by giving less credit if it is less. */
+  limit(target: number): void {
+    this.receiveMost = target
     this.receiveOwed += target - this.receiveTarget
     this.receiveTarget = target
   }
@@ -96,12 +108,24 @@ export class Credit {
     if (byteCount === 0) return
     this.giveConnection(byteCount)
     if (stream.receiving === Phase.Ended || !stream.consumed(byteCount) || stream.inCredits) return
+    this.#append(stream)
+    this.#owner.liveness.probeBandwidth()
+  }
+
+  /** The window of `stream` is `byteCount` from now on. */
+  limit(stream: Stream, byteCount: number): void {
+    stream.limit(byteCount)
+    // Nothing was consumed: this only asks whether an update is due.
+    if (stream.receiving !== Phase.Ended && stream.consumed(0) && !stream.inCredits) this.#append(stream)
+  }
+
+  /** `stream` is due for an update. */
+  #append(stream: Stream): void {
     stream.inCredits = true
     stream.nextCredit = undefined
     if (this.#last === undefined) this.#first = stream
     else this.#last.nextCredit = stream
     this.#last = stream
-    this.#owner.liveness.probeBandwidth()
     this.#owner.markDirty()
   }
 

@@ -20,7 +20,7 @@ import {
 import type { Connection } from './connection.ts'
 import type { ContentQueue } from './content-queue.ts'
 import { Windows } from './flow.ts'
-import { ErrorCode } from './frame.ts'
+import { ErrorCode, largestWindow } from './frame.ts'
 import { checkRequest } from './request-check.ts'
 import { Phase } from './state.ts'
 
@@ -249,6 +249,15 @@ export class Stream extends Windows implements Exchange, Linked {
     const counted = byteCount < this.unconsumed ? byteCount : this.unconsumed
     this.unconsumed -= counted
     this.owner.credit.give(this, counted)
+  }
+
+  limitWindow(byteCount: number): void {
+    if (this.closed) return
+    if (this.id === 0) throw new UsageError('the window of a request before its head')
+    if (!(Number.isInteger(byteCount) && byteCount >= 1 && byteCount <= largestWindow)) {
+      throw new UsageError(`a window is 1 to ${largestWindow} octets, and this is ${byteCount}`)
+    }
+    this.owner.credit.limit(this, byteCount)
   }
 
   discard(): void {
