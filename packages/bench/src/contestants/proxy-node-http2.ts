@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net'
 const upstream = http2.connect(`http://127.0.0.1:${process.argv[2]}`, { settings: { initialWindowSize: 1_048_576 } })
 upstream.on('error', (error) => console.error(error))
 const server = http2.createServer({ settings: { maxConcurrentStreams: 1_000, initialWindowSize: 1_048_576 } })
-server.on('stream', (stream, headers) => {
+server.on('stream', (stream: http2.ServerHttp2Stream, headers: http2.IncomingHttpHeaders) => {
   const request = upstream.request(headers, { endStream: stream.readableEnded })
   request.on('response', (response) => {
     if (!stream.destroyed) stream.respond(response)

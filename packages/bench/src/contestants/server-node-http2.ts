@@ -10,7 +10,7 @@ const server =
   process.argv[3] === 'tls'
     ? http2.createSecureServer({ settings, ...makeCertificate({ names: ['localhost'] }) })
     : http2.createServer({ settings })
-server.on('stream', (stream) => {
+server.on('stream', (stream: http2.ServerHttp2Stream) => {
   stream.on('error', () => {})
   stream.respond({ ':status': 200, 'content-type': 'text/plain', 'content-length': content.length })
   stream.end(content)
