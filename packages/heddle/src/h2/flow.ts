@@ -19,7 +19,7 @@ export class Windows {
   receiveLeft: number
   /** Consumed and not given back yet. Negative: so much is kept back, to make the window smaller. */
   receiveOwed: number
-  /** What the target never passes, or Infinity. */
+  /** What the target never passes. */
   receiveMost: number
 
   constructor(sendWindow: number, receiveWindow: number) {
@@ -27,7 +27,7 @@ export class Windows {
     this.receiveTarget = receiveWindow
     this.receiveLeft = receiveWindow
     this.receiveOwed = 0
-    this.receiveMost = Infinity
+    this.receiveMost = largestWindow
   }
 
   /** Takes the peer's credit, or a change of its setting; false: the window would pass 2^31 - 1. */
