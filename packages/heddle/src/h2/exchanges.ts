@@ -13,6 +13,7 @@ import {
 } from '../http/index.ts'
 import type { Connection } from './connection.ts'
 import { ErrorCode, largestWindow } from './frame.ts'
+import { Stage } from './lifetime.ts'
 import { Phase } from './state.ts'
 import { Stream } from './stream.ts'
 import { StreamSet } from './stream-set.ts'
@@ -172,6 +173,16 @@ export class Exchanges {
     if (stream.abandonAt > 0) return
     stream.abandonAt = now + limits.drainTimeout
     timeLimits.watchUntil(stream.abandonAt)
+  }
+
+  /** Server: `streamId` is no exchange, or no longer, and has its answer; its content is read and thrown away. */
+  drainUnanswered(streamId: number): void {
+    if (this.#owner.lifetime.stage !== Stage.Open) return
+    const stream = this.accept(streamId)
+    stream.receiving = Phase.Content
+    stream.sending = Phase.Ended
+    stream.discarding = true
+    this.maybeAbandon(stream)
   }
 
   /** Server: the response is complete, and the rest of the request is not waited for. */

@@ -139,7 +139,7 @@ export class DataReceiver {
     stream.receivedLength += byteCount
     const fault = lengthFault(stream, end)
     if (fault !== '') exchanges.fault(stream, ErrorCode.ProtocolError, fault)
-    else if (stream.receivedLength > limits.maxContentLength) this.#refuseContent(stream)
+    else if (stream.receivedLength > limits.maxContentLength && !stream.discarding) this.#refuseContent(stream, end)
     return lifetime.stage === Stage.Open
   }
 
@@ -179,15 +179,16 @@ export class DataReceiver {
     if (end && !stream.closed) exchanges.receivingEnded(stream)
   }
 
-  #refuseContent(stream: Stream): void {
+  #refuseContent(stream: Stream, end: boolean): void {
     const { exchanges, isServer, limits, sender } = this.#owner
     const error = new ProtocolError(`more than ${limits.maxContentLength} octets of content`, isServer ? 413 : 0, 'CONTENT_TOO_LARGE', {
       scope: 'stream',
     })
     if (isServer && stream.sending === Phase.Head) {
       sender.sendResponse(stream, contentTooLarge, true, false)
-      // RFC 9113 §8.1: the answer is complete.
-      exchanges.reset(stream, ErrorCode.NoError, error)
+      exchanges.close(stream, error)
+      // RFC 9113 §8.1: the answer is complete, and the content is not wanted.
+      if (!end) exchanges.drainUnanswered(stream.id)
     } else exchanges.reset(stream, ErrorCode.Cancel, error)
   }
 }

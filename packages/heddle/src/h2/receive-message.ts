@@ -67,9 +67,9 @@ function answerRequest(owner: Connection, streamId: number, answer: Head, end: b
   const { exchanges, sender } = owner
   exchanges.lastPeerStreamId = streamId
   sender.stageResponse(streamId, answer, true, false)
+  exchanges.provoked()
   // RFC 9113 §8.1: the answer is complete, and the content is not wanted.
-  if (end) exchanges.provoked()
-  else exchanges.refuse(streamId, ErrorCode.NoError)
+  if (!end) exchanges.drainUnanswered(streamId)
 }
 
 /** Client: an interim or final response's head. */

@@ -183,7 +183,8 @@ test("the peer's MAX_FRAME_SIZE counts for HEADERS and DATA", () => {
 })
 
 test('limits on fields are answered with 431, on content with 413, and the connection goes on', () => {
-  const { peer, connection } = serverScript(new World(), {
+  const world = new World()
+  const { peer, connection } = serverScript(world, {
     options: { limits: { maxFieldLines: 10, maxFieldSectionSize: 2000, maxFieldLineSize: 500, maxContentLength: 100 } },
   })
   const many = Array.from({ length: 11 }, (_, i) => [`x-${i}`, 'y']).flat()
@@ -193,15 +194,16 @@ test('limits on fields are answered with 431, on content with 413, and the conne
   peer.wantHead('a line too long', 3, true, [':status', '431', 'content-length', '0'])
   peer.sendHead(5, [...postFields, 'a', 'y'.repeat(499), 'b', 'y'.repeat(499), 'c', 'y'.repeat(499), 'd', 'y'.repeat(499)], false)
   peer.wantHead('a section too large', 5, true, [':status', '431', 'content-length', '0'])
-  peer.wantReset('its content is not wanted', 5, ErrorCode.NoError)
-  peer.sendContent(5, 'which was under way', true)
+  peer.sendContent(5, 'whose content is read and thrown away', true)
   peer.sendHead(7, [...postFields, 'content-length', '101'], false)
   peer.wantHead('a declared length too large', 7, true, [':status', '413', 'content-length', '0'])
-  peer.wantReset('its content is not wanted', 7, ErrorCode.NoError)
+  world.advance(500)
+  peer.wantReset('its content is not waited for long', 7, ErrorCode.NoError)
   assert.equal(connection.exchanges.length, 0, 'no handler hears of these')
-  peer.sendHead(9, postFields, false).sendContent(9, 'x'.repeat(60), false).sendContent(9, 'x'.repeat(60), true)
+  peer.sendHead(9, postFields, false).sendContent(9, 'x'.repeat(60), false).sendContent(9, 'x'.repeat(60), false)
   peer.wantHead('more content than allowed', 9, true, [':status', '413', 'content-length', '0'])
-  peer.wantReset('the rest is not wanted', 9, ErrorCode.NoError)
+  peer.sendContent(9, 'x'.repeat(160), true)
+  peer.wantIdle('the rest is read and thrown away')
   assert.equal(connection.exchanges[0]?.error?.code, 'CONTENT_TOO_LARGE')
   peer.sendHead(11, [...postFields, 'content-length', '100'], false).sendContent(11, 'x'.repeat(100), true)
   peer.wantIdle('just right')
