@@ -1,4 +1,4 @@
-import { Http2Peer, http2Preface, type DebugFrame, type ScriptedPeer } from 'heddle/testing'
+import { Http2Peer, http2Preface, literalBlock, type DebugFrame, type ScriptedPeer } from 'heddle/testing'
 
 export type Http2Settings = readonly (readonly [id: number, value: number])[]
 
@@ -49,6 +49,11 @@ export class QuietPeer extends Http2Peer {
     super.wantIdle(why)
   }
 
+  /** Sends frames in one piece. */
+  batch(frames: readonly DebugFrame[]): void {
+    this.peer.send(Buffer.concat(frames.map((frame) => this.codec.write(frame))))
+  }
+
   /** Lets the world run, and takes what is housekeeping off the front of what came. */
   attend(): void {
     this.peer.world.run()
@@ -81,6 +86,11 @@ export class QuietPeer extends Http2Peer {
         return false
     }
   }
+}
+
+/** A head in one frame. */
+export function headers(streamId: number, fields: readonly string[], end: boolean): DebugFrame {
+  return { type: 'HEADERS', streamId, block: literalBlock(fields), end, endHeaders: true }
 }
 
 /** A request's lines, pseudo-header fields first. */

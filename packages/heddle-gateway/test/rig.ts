@@ -135,6 +135,7 @@ export class Rig {
   readonly clusters: ReadonlyMap<string, Cluster>
   readonly records: RequestRecord[]
   readonly server: Server
+  readonly listener: ListenerConfig
   /** Requests begun. */
   started: number
 
@@ -197,23 +198,36 @@ export class Rig {
         throw error
       },
     })
-    const rig = new Rig(world, proxy, clusters, records, server)
+    const rig = new Rig(world, proxy, clusters, records, server, listener)
     Object.defineProperty(rig, 'started', { get: () => started })
     return rig
   }
 
-  constructor(world: World, proxy: Proxy, clusters: ReadonlyMap<string, Cluster>, records: RequestRecord[], server: Server) {
+  constructor(
+    world: World,
+    proxy: Proxy,
+    clusters: ReadonlyMap<string, Cluster>,
+    records: RequestRecord[],
+    server: Server,
+    listener: ListenerConfig,
+  ) {
     this.world = world
     this.proxy = proxy
     this.clusters = clusters
     this.records = records
     this.server = server
+    this.listener = listener
     this.started = 0
   }
 
   /** The first cluster. */
   get cluster(): Cluster {
     return [...this.clusters.values()][0] as Cluster
+  }
+
+  /** Requests that wait for an upstream connection or stream. */
+  get waiting(): number {
+    return this.proxy.waiting(this.listener)
   }
 
   /** A client connected to the gateway. */
@@ -252,6 +266,7 @@ export class Rig {
     }
     want('proxy.active', this.proxy.active)
     want('proxy.tunnels', this.proxy.tunnels)
+    want('listener.waiting', this.waiting)
     want('server.exchanges', this.server.stats().exchanges)
     for (const cluster of this.clusters.values()) {
       const stats = cluster.stats()

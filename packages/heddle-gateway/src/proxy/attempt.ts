@@ -73,12 +73,14 @@ export class Attempt implements ClientExchangeHandler, Waiting {
     // Let go of while the pool was still handing the connection over.
     if (this.detached) this.ticket.cancel(this.cancelReason)
     // Who would not wait longer for an answer does not wait longer for a connection either.
-    else if (this.exchange === undefined) {
-      this.waiting = true
-      this.forward.listener.waiting++
-      this.waitAtMost((this.forward.plan as Plan).route.headTimeout)
-    }
+    else if (this.exchange === undefined) this.startWait()
     return true
+  }
+
+  private startWait(): void {
+    this.waiting = true
+    this.forward.listener.waiting++
+    this.waitAtMost((this.forward.plan as Plan).route.headTimeout)
   }
 
   /** It waits for nothing any more: not for a connection, and not for a head. */
@@ -135,6 +137,13 @@ export class Attempt implements ClientExchangeHandler, Waiting {
     this.endWait()
     if (this.detached) exchange.cancel(this.cancelReason)
     else this.forward.onUpstreamOpen(this, exchange)
+  }
+
+  /** The connection was lost, or refused the request, before that was acted on: the pool looks for another one. */
+  onMove(): void {
+    this.exchange = undefined
+    this.endWait()
+    this.startWait()
   }
 
   onHead(head: Head, end: boolean): void {

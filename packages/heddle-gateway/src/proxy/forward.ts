@@ -21,7 +21,7 @@ import { HeldContent } from './held-content.ts'
 import { IdleWatch } from './idle-watch.ts'
 import { planRequest, Refusal, type Plan } from './plan.ts'
 import type { ListenerState, Proxy } from './proxy.ts'
-import { clientCancelReason, isRefusal, upstreamCancelReason, upstreamReason, type Reason } from './reason.ts'
+import { clientCancelReason, upstreamCancelReason, upstreamReason, type Reason } from './reason.ts'
 import { recordClientError, startRecord } from './recording.ts'
 
 /** Request content kept until the response begins, so that it can be sent again, bytes. */
@@ -194,15 +194,18 @@ export class Forward implements ExchangeHandler, Waiting {
     const { plan, held, trailers, requestEnded } = this
     const { head } = plan as Plan
     ;(this.record as RequestRecord).upstreamProtocol = upstream.protocol
+    const { streamWindow } = (plan as Plan).route.config
     // What a client says in a tunnel before it is open may be meant for nobody: it waits.
     if (this.isTunnelRequest) {
       upstream.sendHead(head, false)
+      if (streamWindow !== undefined) upstream.limitWindow?.(streamWindow)
       this.requestSent()
       return
     }
     upstream.sendHead(head, requestEnded && held === undefined && trailers === undefined)
     held?.sendTo(upstream, requestEnded && trailers === undefined)
     if (trailers !== undefined) upstream.sendTrailers(trailers)
+    if (streamWindow !== undefined) upstream.limitWindow?.(streamWindow)
     attempt.replayable = this.replayable
     if (requestEnded) this.requestSent()
   }
@@ -362,6 +365,7 @@ export class Forward implements ExchangeHandler, Waiting {
     }
     this.plan = plan
     plan.route.active++
+    if (config.streamWindow !== undefined && !this.requestEnded) exchange.limitWindow?.(config.streamWindow)
     this.isTunnelRequest = head.method === 'CONNECT'
     this.phase = Phase.Trying
     if (plan.grpcTimeout !== Infinity) {
@@ -390,8 +394,8 @@ export class Forward implements ExchangeHandler, Waiting {
     if (!error.unprocessed && !(stale && isIdempotent(plan.head.method))) return false
     const tried = (this.tried ??= [])
     tried.push(attempt.endpoint)
-    // An endpoint that closed an old connection, or has enough on this one, may be well.
-    const next = plan.cluster.pick(tried) ?? (stale || isRefusal(error) ? attempt.endpoint : undefined)
+    // An endpoint that closed an old connection may be well. What it refused the pool has offered to it several times.
+    const next = plan.cluster.pick(tried) ?? (stale ? attempt.endpoint : undefined)
     if (next === undefined) return false
     this.start(next, plan, record)
     return true
