@@ -2,6 +2,7 @@ import {
   CancelReason,
   isIdempotent,
   responseHead,
+  UsageError,
   type Exchange,
   type ExchangeHandler,
   type Fields,
@@ -197,7 +198,15 @@ export class Forward implements ExchangeHandler, Waiting {
     const { streamWindow } = (plan as Plan).route.config
     // What a client says in a tunnel before it is open may be meant for nobody: it waits.
     if (this.isTunnelRequest) {
-      upstream.sendHead(head, false)
+      try {
+        upstream.sendHead(head, false)
+      } catch (error) {
+        if (!(error instanceof UsageError) || upstream.protocol === 'h1') throw error
+        // RFC 8441 §3: the upstream has not offered it.
+        attempt.cancel(CancelReason.NoError)
+        this.refuse('tunnel_unsupported')
+        return
+      }
       if (streamWindow !== undefined) upstream.limitWindow?.(streamWindow)
       this.requestSent()
       return

@@ -117,6 +117,7 @@ const statuses: Readonly<Record<Reason, number>> = {
   upstream_reset: GrpcStatus.Unavailable,
   upstream_truncated: GrpcStatus.Internal,
   upstream_protocol_error: GrpcStatus.Internal,
+  tunnel_unsupported: GrpcStatus.Unimplemented,
   tunnel_idle: GrpcStatus.Cancelled,
   client_closed: GrpcStatus.Cancelled,
   client_error: GrpcStatus.Internal,

@@ -24,6 +24,7 @@ export type Reason =
   | 'upstream_reset'
   | 'upstream_truncated'
   | 'upstream_protocol_error'
+  | 'tunnel_unsupported'
   | 'tunnel_idle'
   | 'client_closed'
   | 'client_error'
@@ -55,6 +56,7 @@ export const statuses: Readonly<Partial<Record<Reason, number>>> = {
   upstream_reset: 502,
   upstream_truncated: 502,
   upstream_protocol_error: 502,
+  tunnel_unsupported: 502,
   shutdown: 503,
   internal_error: 500,
 }
