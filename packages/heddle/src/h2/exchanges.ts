@@ -6,6 +6,7 @@ import {
   NetworkError,
   PeerError,
   ProtocolError,
+  UsageError,
   type Exchange,
   type ExchangeHandler,
   type Head,
@@ -39,6 +40,8 @@ export class Exchanges {
   readonly #remembered: Set<number>
   /** There were too many of them to remember all. */
   #forgets: boolean
+  /** Tunnels asked for before SETTINGS came; undefined: none. */
+  #earlyTunnels: Map<Stream, Head> | undefined
   /** Input is being read. */
   #defers: boolean
   /** Streams of which only content is left that nobody wants, as far as this input goes. */
@@ -53,6 +56,7 @@ export class Exchanges {
     this.#owner = owner
     this.#remembered = new Set()
     this.#forgets = false
+    this.#earlyTunnels = undefined
     this.#defers = false
     this.#deferred = []
   }
@@ -94,7 +98,7 @@ export class Exchanges {
    * UsageError, having changed nothing, for fields that cannot be sent.
    */
   start(stream: Stream, head: Head, end: boolean): void {
-    const { sender, limits, peer, now, timeLimits, liveness } = this.#owner
+    const { sender, limits, peer, now, timeLimits, liveness, credit } = this.#owner
     sender.stageRequest(this.nextStreamId, head, end)
     this.reserved.remove(stream)
     stream.id = this.nextStreamId
@@ -107,12 +111,40 @@ export class Exchanges {
     timeLimits.watch()
     liveness.used()
     if (stream.prioritized) sender.stagePriorityUpdate(stream.id, stream)
+    // A window of its own may have been asked for before it had a number.
+    if (stream.receiveOwed > 0) credit.maybeUpdate(stream)
     if (stream.tunnel) stream.held = true
     else if (!end && fieldValue(head.fields, 'expect')?.toLowerCase() === '100-continue') {
       // RFC 9110 §10.1.1
       stream.held = true
       stream.heldUntil = now + limits.continueTimeout
       timeLimits.watchUntil(stream.heldUntil)
+    }
+  }
+
+  /** Client: `stream` is to become a tunnel as soon as the server has said that there may be any. */
+  awaitOffer(stream: Stream, head: Head): void {
+    this.#earlyTunnels ??= new Map()
+    this.#earlyTunnels.set(stream, head)
+  }
+
+  /** Client: SETTINGS came. */
+  settingsCame(): void {
+    const early = this.#earlyTunnels
+    if (early === undefined) return
+    this.#earlyTunnels = undefined
+    for (const [stream, head] of early) {
+      if (stream.closed) continue
+      if (this.#owner.peer.enableConnectProtocol) this.#startEarly(stream, head)
+      else this.close(stream, new UsageError('the server offers no extended CONNECT'))
+    }
+  }
+
+  #startEarly(stream: Stream, head: Head): void {
+    try {
+      this.start(stream, head, false)
+    } catch (cause) {
+      this.close(stream, new CancelledError(CancelReason.InternalError, 'the head cannot be sent', { cause }))
     }
   }
 

@@ -115,7 +115,11 @@ export class Credit {
   /** The window of `stream` is `byteCount` from now on. */
   limit(stream: Stream, byteCount: number): void {
     stream.limit(byteCount)
-    // Nothing was consumed: this only asks whether an update is due.
+    if (stream.id !== 0) this.maybeUpdate(stream)
+  }
+
+  /** Gives `stream` what it is owed if it is time, although nothing was consumed. */
+  maybeUpdate(stream: Stream): void {
     if (stream.receiving !== Phase.Ended && stream.consumed(0) && !stream.inCredits) this.#append(stream)
   }
 

@@ -42,13 +42,18 @@ test('a larger window is given at once, and grows no further', () => {
   peer.wantIdle('a window cannot be taken back')
 })
 
-test('a client says it after the head; what is no window is refused', () => {
+test('a client says it before or after the head; what is no window is refused', () => {
   const { engine, peer } = clientScript(new World())
   const exchange = engine.open(recordingHandler()) as Exchange
-  assert.throws(() => exchange.limitWindow?.(10_000), UsageError)
+  exchange.limitWindow?.(3_145_728)
   exchange.sendHead(getHead(), true)
   for (const bytes of [0, -1, 1.5, 2 ** 31, Number.NaN]) assert.throws(() => exchange.limitWindow?.(bytes), UsageError)
   exchange.limitWindow?.(4_194_304)
   peer.wantHead('the request', 1, true)
   assert.equal(peer.wantFrame('the difference', { type: 'WINDOW_UPDATE', streamId: 1 }).increment, 3_145_728)
+  const later = engine.open(recordingHandler()) as Exchange
+  later.sendHead(getHead(), true)
+  later.limitWindow?.(2_097_152)
+  peer.wantHead('another request', 3, true)
+  assert.equal(peer.wantFrame('the difference', { type: 'WINDOW_UPDATE', streamId: 3 }).increment, 1_048_576)
 })

@@ -118,6 +118,7 @@ export function receiveSettings(
   encoder.allowTableSize(peer.headerTableSize)
   sender.staging.settingsAck()
   owner.settingsChanged()
+  exchanges.settingsCame()
 }
 
 export function receivePing(owner: Connection, buffer: Uint8Array, start: number, limit: number, flags: number, streamId: number): void {

@@ -165,14 +165,23 @@ export class Stream extends Windows implements Exchange, Linked {
     checkRequest(head)
     const tunnel = head.method === 'CONNECT'
     if (tunnel && end) throw new UsageError('CONNECT opens a tunnel: it cannot end with its head')
-    // RFC 8441 §3: only where the server has offered it.
-    if (head.protocol !== '' && !this.owner.peer.enableConnectProtocol) throw new UsageError('the server offers no extended CONNECT')
+    if (head.protocol !== '' && !this.owner.peer.enableConnectProtocol) return this.#awaitOffer(head)
     const declared = tunnel ? noLength : declaredLength(head.fields, end)
     this.headRequest = head.method === 'HEAD'
     this.tunnel = tunnel
     this.declaredLength = declared
     this.owner.exchanges.start(this, head, end)
     this.sending = end ? Phase.Ended : Phase.Content
+  }
+
+  /** RFC 8441 §3: only where the server has offered it, which its SETTINGS say. */
+  #awaitOffer(head: Head): void {
+    const { peer, exchanges } = this.owner
+    if (peer.received) throw new UsageError('the server offers no extended CONNECT')
+    this.tunnel = true
+    this.held = true
+    this.sending = Phase.Content
+    exchanges.awaitOffer(this, head)
   }
 
   #sendResponse(head: Head, end: boolean): void {
@@ -253,7 +262,6 @@ export class Stream extends Windows implements Exchange, Linked {
 
   limitWindow(byteCount: number): void {
     if (this.closed) return
-    if (this.id === 0) throw new UsageError('the window of a request before its head')
     if (!(Number.isInteger(byteCount) && byteCount >= 1 && byteCount <= largestWindow)) {
       throw new UsageError(`a window is 1 to ${largestWindow} octets, and this is ${byteCount}`)
     }

@@ -72,8 +72,8 @@ export interface Exchange {
   consume(byteCount: number): void
   /**
    * What the peer may send on this exchange ahead of `consume`, bytes, from now on: in place of what its
-   * connection gives every exchange, and without growing. A client calls it after `sendHead`. Absent
-   * where exchanges have no windows of their own (HTTP/1.1).
+   * connection gives every exchange, and without growing. Absent where exchanges have no windows of their
+   * own (HTTP/1.1).
    */
   limitWindow?(byteCount: number): void
   /**
