@@ -132,6 +132,30 @@ worldTest('an upstream of HTTP/2 that takes no extended CONNECT: 502, and nothin
   deepEqual(rig.leftovers(), [])
 })
 
+worldTest('on a new connection the tunnel waits for what the upstream allows', few, async (world) => {
+  for (const [allows, line] of [
+    [1, 'HTTP/1.1 101 Switching Protocols'],
+    [0, 'HTTP/1.1 502 Bad Gateway'],
+  ] as const) {
+    const rig = await Rig.make(world, {
+      listener: { host: `gateway${allows}` },
+      clusters: [clusterConfig({ protocol: 'h2c', endpoints: [{ host: `10.0.0.${allows}`, port: 8080 }] })],
+    })
+    const host = rig.upstream(`10.0.0.${allows}`)
+    const client = rig.client().send(upgrade)
+    world.run()
+    const upstream = host.http2Peer(0, allows === 1 ? [[Setting.EnableConnectProtocol, 1]] : [])
+    if (allows === 1) {
+      upstream.wantHead('extended CONNECT', 1, false)
+      upstream.sendHead(1, [':status', '200'], false)
+    }
+    equal(wantHead(client, 'the answer').line, line)
+    client.reset()
+    world.run()
+    deepEqual(rig.leftovers(), [])
+  }
+})
+
 worldTest('HTTP/2 to HTTP/2: a tunnel that the upstream resets is reset here', few, async (world) => {
   const rig = await Rig.make(world, { clusters: [clusterConfig({ protocol: 'h2c' })], routes: allowed })
   const host = rig.upstream()

@@ -233,7 +233,7 @@ export class Rig {
   /** A client connected to the gateway. */
   client(): ScriptedPeer {
     let peer: ScriptedPeer | undefined
-    this.world.network.connect('gateway', 80, (error: HeddleError | undefined, connection) => {
+    this.world.network.connect(this.listener.host, 80, (error: HeddleError | undefined, connection) => {
       if (connection === undefined) throw error
       peer = new ScriptedPeer(this.world, socketTransport(connection.socket))
     })

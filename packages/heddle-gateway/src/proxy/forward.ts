@@ -282,6 +282,7 @@ export class Forward implements ExchangeHandler, Waiting {
     const { phase } = this
     if (phase === Phase.Trying) {
       if (error === undefined) this.refuse('upstream_closed')
+      else if (this.isTunnelRequest && error instanceof UsageError) this.refuse('tunnel_unsupported')
       else if (!this.retry(attempt, error)) this.refuse(upstreamReason(error), error.wireCode)
     } else if (error !== undefined && (phase === Phase.Tunnel || (phase === Phase.Responding && !this.responseEnded))) {
       // What the client has must not look complete.
