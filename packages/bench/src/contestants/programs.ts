@@ -88,7 +88,8 @@ export interface Http2Answer {
 
 /** nginx over HTTP/2: its small answer from the configuration, a large one from a file. */
 export async function nginxHttp2Server({ size, tls }: Http2Answer): Promise<Running | undefined> {
-  const answer = size === 12 ? 'return 200 "hello, world";' : `alias ${written(`content-${size}`, 'x'.repeat(size))};`
+  if (size !== 12) written(`content-${size}`, 'x'.repeat(size))
+  const answer = size === 12 ? 'return 200 "hello, world";' : `root ${folder}; sendfile on; rewrite ^ /content-${size} break;`
   const secure = tls ? ` ssl_certificate ${certFile}; ssl_certificate_key ${keyFile};` : ''
   return await nginx(
     (port) =>
