@@ -76,8 +76,8 @@ export function receiveReset(owner: Connection, buffer: Uint8Array, start: numbe
   }
   // RFC 9113 §8.1: a server that needs no more of the request says NO_ERROR behind its response.
   if (code === ErrorCode.NoError && stream.receiving === Phase.Ended && !owner.isServer) exchanges.finishedByPeer(stream)
-  // A client that has its response and stops an upload does as it should.
-  else if (stream.abandonAt > 0) exchanges.finishedByPeer(stream)
+  // A client that has its response and stops an upload does as it should; it cost what any request costs.
+  else if (stream.abandonAt > 0) return exchanges.finishedByPeer(stream)
   else {
     const facts = { wireCode: code, scope: 'stream', unprocessed: code === ErrorCode.RefusedStream } as const
     exchanges.close(stream, new PeerError('PEER_RESET', `the peer reset the stream: ${errorName(code)}`, facts))
