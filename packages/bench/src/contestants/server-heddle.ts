@@ -17,11 +17,16 @@ class Answer implements ExchangeHandler {
     this.exchange = exchange
   }
   onHead(_head: Head, end: boolean): void {
-    if (!end) this.exchange.discard()
+    if (end) this.#send()
+  }
+  onData(_buffer: Uint8Array, start: number, limit: number, end: boolean): void {
+    this.exchange.consume(limit - start)
+    if (end) this.#send()
+  }
+  #send(): void {
     this.exchange.sendHead(head, false)
     this.exchange.sendOwned(content, true)
   }
-  onData(): void {}
   onTrailers(): void {}
   onSent(): void {}
   onPriority(): void {}
