@@ -131,7 +131,9 @@ export class DataReceiver {
   /** The frame's content is `byteCount` octets, as is known before any of it is handed on. False: the connection is over. */
   #admits(stream: Stream | undefined, byteCount: number, end: boolean): boolean {
     const { emptyFrames, now, lifetime, limits, exchanges } = this.#owner
-    if (byteCount < leastContent && !end && !emptyFrames.take(now)) {
+    // A small body in a frame of its own, with the end behind it, is how many clients send one.
+    const isFirst = byteCount > 0 && stream !== undefined && stream.receivedLength === 0
+    if (byteCount < leastContent && !end && !isFirst && !emptyFrames.take(now)) {
       lifetime.fail(ErrorCode.EnhanceYourCalm, 'too many frames that carry next to nothing')
       return false
     }
