@@ -101,6 +101,12 @@ describe('the program', () => {
     [['demo', '--admin-port', '70000'], '--admin-port wants a port from 0 to 65535, not 70000'],
     [['demo', '-c', 'x'], 'the demo takes no configuration'],
     [['run', '-c', 'x', '--port', '1'], '--port and --admin-port are for the demo'],
+    [['-c', 'a', '-c', 'b'], '-c is given twice'],
+    [['validate', '--config', 'a', '-c', 'a'], '-c is given twice'],
+    [['demo', '--port', '1', '--port=2'], '--port is given twice'],
+    [['demo', '--port', '8081', '--admin-port', '8081'], '--port and --admin-port are both 8081; they must differ'],
+    [['demo', '--port', '9990'], '--port and --admin-port (its default) are both 9990; they must differ'],
+    [['demo', '--admin-port', '8080'], '--port (its default) and --admin-port are both 8080; they must differ'],
   ]
   for (const [args, message] of misuses) {
     test(`does not accept: ${args.join(' ') || '(nothing)'}`, async (context) => {
@@ -132,6 +138,20 @@ ${bad}:3:36: clusters[0].endpoints[0]: found "127.0.0.1", expected host:port, or
     })
   })
 
+  test('tells what is doubtful on standard error, and goes on', async () => {
+    const hidden = valid.replace('cluster: app }', 'cluster: app }, { name: more, cluster: app }')
+    const doubtful = file('doubtful.yaml', `${hidden}clusters: [{ name: app, endpoints: [127.0.0.1:1] }, { name: b, endpoints: [b:1] }]\n`)
+    const warnings = `${doubtful}:2:47: warning: routes[1].name: is never reached: all that it matches is taken by routes[0], "all", before it
+${doubtful}:3:61: warning: clusters[1].name: no route leads to the cluster "b"
+`
+    assert.deepEqual(await finished(['validate', '-c', doubtful]), { status: 0, output: `OK: ${doubtful}\n`, errors: warnings })
+    const program = new Program(['-c', doubtful])
+    await program.says(/listener web on/)
+    program.child.kill('SIGTERM')
+    assert.equal(await program.ended, 0)
+    assert.ok(program.errors.startsWith(warnings), program.errors)
+  })
+
   test('says when a port is taken', async () => {
     const taken = createServer()
     await new Promise<void>((resolve) => taken.listen(0, '127.0.0.1', resolve))
@@ -141,7 +161,10 @@ ${bad}:3:36: clusters[0].endpoints[0]: found "127.0.0.1", expected host:port, or
     assert.deepEqual(await finished(['-c', config]), { status: 1, output: '', errors: message })
     const demo = await finished(['demo', '--port', String(port), '--admin-port', '0'])
     assert.equal(demo.status, 1)
-    assert.match(demo.errors, /listener demo cannot listen.*\nOther ports: heddle-gateway demo --port 8081/)
+    assert.match(
+      demo.errors,
+      new RegExp(`listener demo cannot listen.*\nOther ports: node .*bin\\.ts demo --port (?:${port + 1}|65534) --admin-port 0\n$`),
+    )
     await new Promise((resolve) => taken.close(resolve))
   })
 })

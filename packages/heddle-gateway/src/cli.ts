@@ -1,12 +1,14 @@
 import { readFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
-import { ConfigError, loadConfig, type Config } from './config/index.ts'
+import { ConfigError, formatProblem, loadConfig, type Config } from './config/index.ts'
 import { startDemo } from './demo/index.ts'
 import { startGateway } from './gateway.ts'
+import { invocation } from './invocation.ts'
 import { ListenError } from './listen-error.ts'
 
 const usage = `Usage: heddle-gateway [run] -c FILE       run the gateway that FILE describes
-       heddle-gateway validate -c FILE    check FILE: prints OK, or all that is wrong, and exits with 0 or 1
+       heddle-gateway validate -c FILE    check FILE: prints OK, or all that is wrong, and exits with 0 or 1;
+                                          what is doubtful only is a warning
        heddle-gateway demo [--port 8080] [--admin-port 9990]
                                           a gateway with an origin to play with
        heddle-gateway --help | --version
@@ -61,12 +63,24 @@ function parseCommand(argv: readonly string[]): Command {
   if (name !== 'run' && name !== 'validate' && name !== 'demo') throw new CommandError(`there is no command ${name}`)
   if (name === 'demo') {
     if (values.config !== undefined) throw new CommandError('the demo takes no configuration')
-    return { name, port: port(values.port, 8080, '--port'), adminPort: port(values['admin-port'], 9990, '--admin-port') }
+    return demoCommand(values)
   }
   if (values.port !== undefined || values['admin-port'] !== undefined) throw new CommandError('--port and --admin-port are for the demo')
   if (values.config === undefined || values.config === '')
     throw new CommandError(positionals.length === 0 && argv.length === 0 ? 'what shall it do?' : '-c FILE is missing')
   return { name, file: values.config }
+}
+
+function demoCommand(values: Words['values']): Command {
+  const listener = port(values.port, 8080, '--port')
+  const admin = port(values['admin-port'], 9990, '--admin-port')
+  if (listener === admin && listener !== 0) {
+    const note = (word: string | undefined): string => (word === undefined ? ' (its default)' : '')
+    throw new CommandError(
+      `--port${note(values.port)} and --admin-port${note(values['admin-port'])} are both ${listener}; they must differ`,
+    )
+  }
+  return { name: 'demo', port: listener, adminPort: admin }
 }
 
 interface Words {
@@ -81,10 +95,22 @@ interface Words {
 }
 
 function parseWords(argv: readonly string[]): Words {
+  const words = splitWords(argv)
+  const given = new Set<string>()
+  for (const token of words.tokens) {
+    if (token.kind !== 'option' || token.value === undefined) continue
+    if (given.has(token.name)) throw new CommandError(`${token.rawName} is given twice`)
+    given.add(token.name)
+  }
+  return words
+}
+
+function splitWords(argv: readonly string[]) {
   try {
     return parseArgs({
       args: [...argv],
       allowPositionals: true,
+      tokens: true,
       options: {
         config: { type: 'string', short: 'c' },
         port: { type: 'string' },
@@ -107,7 +133,16 @@ function port(word: string | undefined, fallback: number, option: string): numbe
 }
 
 function advice(command: Command, error: ListenError): string {
-  return command.name === 'demo' && error.code === 'EADDRINUSE' ? '\nOther ports: heddle-gateway demo --port 8081 --admin-port 9991' : ''
+  if (command.name !== 'demo' || error.code !== 'EADDRINUSE') return ''
+  // Not those it just tried; 0 is any that is free, and cannot be the one that is taken.
+  const next = (taken: number): number => (taken === 0 ? 0 : taken < 65_535 ? taken + 1 : taken - 1)
+  const words = `--port ${next(command.port)} --admin-port ${next(command.adminPort)}`
+  return `\nOther ports: ${invocation(process, 'demo', words)}`
+}
+
+/** Reads the file; what is doubtful in it goes to standard error. */
+function load(file: string): Config {
+  return loadConfig(file, { onWarning: (problem) => console.error(formatProblem(problem)) })
 }
 
 async function follow(command: Command): Promise<number> {
@@ -119,7 +154,7 @@ async function follow(command: Command): Promise<number> {
       console.log(version())
       return 0
     case 'validate':
-      loadConfig(command.file)
+      load(command.file)
       console.log(`OK: ${command.file}`)
       return 0
     case 'demo': {
@@ -127,16 +162,18 @@ async function follow(command: Command): Promise<number> {
       return untilStopped({ close: () => demo.close({ deadline: 5_000 }), kill: () => demo.gateway.kill() }, 5_000)
     }
     case 'run':
-      return run(loadConfig(command.file))
+      return run(load(command.file))
   }
 }
 
 async function run(config: Config): Promise<number> {
   const gateway = await startGateway(config)
+  // Before anybody is told that it runs, and may want it to stop.
+  const stopped = untilStopped(gateway, config.drainTimeout, () => gateway.refresh())
   for (const { name, url } of gateway.addresses) console.error(`heddle-gateway: listener ${name} on ${url}`)
   if (gateway.adminUrl !== undefined) console.error(`heddle-gateway: admin on ${gateway.adminUrl}`)
   if (config.workers > 1) console.error(`heddle-gateway: ${config.workers} workers: ${gateway.pids.join(', ')}`)
-  return untilStopped(gateway, config.drainTimeout, () => gateway.refresh())
+  return stopped
 }
 
 /** Resolves with 0 after the graceful stop a first signal starts, with 1 at a second signal. */

@@ -147,6 +147,61 @@ describe('a gateway', () => {
   })
 })
 
+describe('when every endpoint is dead', () => {
+  /** A port where nobody listens. */
+  async function deadPort(): Promise<number> {
+    const server = createServer()
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+    const { port } = server.address() as { port: number }
+    await new Promise((resolve) => server.close(resolve))
+    return port
+  }
+
+  for (const count of [1, 2, 4]) {
+    test(`${count} of ${count}: it is not ready, with defaults, and is again when one answers`, async () => {
+      const ports = await Promise.all(Array.from({ length: count }, () => deadPort()))
+      const config = `
+admin: { port: 0 }
+listeners: [{ name: web, host: 127.0.0.1, port: 0 }]
+routes: [{ name: all, cluster: app }]
+clusters: [{ name: app, endpoints: [${ports.map((port) => `127.0.0.1:${port}`).join(', ')}] }]
+`
+      await using gateway = await startGateway(parseConfig(config))
+      const url = gateway.addresses[0]?.url as string
+      const readyz = async (): Promise<[number, unknown]> => {
+        const [status, body] = await text(`${gateway.adminUrl}/readyz`)
+        return [status, JSON.parse(body)]
+      }
+      assert.deepEqual(await readyz(), [200, { status: 'ready', unusableClusters: [] }])
+      for (let i = 1; i < 5; i++) assert.equal((await text(url))[0], 502)
+      assert.equal((await readyz())[0], 200, 'so few show nothing')
+      // Each request tries three of them at most, drawn at random: a few more may be needed.
+      let more = 0
+      while ((await readyz())[0] === 200 && more++ < 200) assert.equal((await text(url))[0], 502)
+      if (count === 1) assert.equal(more, 1)
+      assert.deepEqual(await readyz(), [503, { status: 'down', unusableClusters: ['app'] }])
+      const families = parsePrometheus((await text(`${gateway.adminUrl}/metrics`))[1])
+      const values = (name: string): (number | undefined)[] => (families.get(name)?.samples ?? []).map(({ value }) => value)
+      assert.deepEqual(
+        values('heddle_endpoint_failing'),
+        ports.map(() => 1),
+      )
+      assert.equal(
+        values('heddle_endpoint_ejected').reduce<number>((sum, value) => sum + (value ?? 0), 0),
+        Math.floor(count / 2),
+        'no more than maxShare',
+      )
+      const { clusters } = await gateway.stats()
+      assert.ok(clusters[0]?.endpoints.every(({ failing }) => failing))
+
+      const alive = clusters[0]?.endpoints.findIndex(({ ejected }) => !ejected) as number
+      await using _origin = await serve({ hostname: '127.0.0.1', port: ports[alive] as number, fetch: () => new Response('back') })
+      while ((await text(url))[0] !== 200);
+      assert.deepEqual(await readyz(), [200, { status: 'ready', unusableClusters: [] }])
+    })
+  }
+})
+
 describe('stopping', () => {
   test('lets a running request finish, says draining meanwhile, and takes no new ones', async () => {
     const arrived = Promise.withResolvers<void>()

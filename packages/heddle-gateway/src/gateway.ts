@@ -8,10 +8,11 @@ import type { ProxyObserver } from './record.ts'
 import { Service, type ListeningAddress } from './service.ts'
 import { Workers } from './workers/index.ts'
 
+/** What {@link startGateway} cannot know from the configuration. All of it may be left out. */
 export interface GatewayOptions {
-  /** Time. Default: the system's. One process only: workers have their own. */
+  /** Time, for timeouts and durations in ms. Default: the system's. One process only: workers have their own. */
   readonly clock?: Clock
-  /** Told of every request besides metrics and access log. One process only. */
+  /** Told of every request besides metrics and access log. Default: nobody. One process only: workers cannot tell it. */
   readonly observer?: ProxyObserver
   /** Told of what concerns no request: a worker that died, a failed accept, a certificate that cannot be read again. Default: a line on standard error. */
   readonly onError?: (message: string) => void

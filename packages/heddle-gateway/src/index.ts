@@ -2,7 +2,15 @@
  * A reverse proxy on heddle, as a library: load or make a configuration, start it, look at it, stop
  * it. The program is `heddle-gateway`.
  */
-export { loadConfig, parseConfig, ConfigError, formatProblem, type ConfigProblem, type ParseOptions } from './config/index.ts'
+export {
+  loadConfig,
+  parseConfig,
+  ConfigError,
+  formatProblem,
+  type ConfigProblem,
+  type LoadOptions,
+  type ParseOptions,
+} from './config/index.ts'
 export type {
   AccessLogConfig,
   AdminConfig,
@@ -27,6 +35,7 @@ export { startGateway, type Gateway, type GatewayOptions } from './gateway.ts'
 export { ListenError } from './listen-error.ts'
 export type { ListeningAddress } from './service.ts'
 export type { Readiness } from './admin/index.ts'
+export type { ClusterStats, EndpointStats } from './upstream/index.ts'
 export type {
   AccessLogStats,
   ClusterSummary,

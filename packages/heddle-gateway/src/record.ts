@@ -9,14 +9,18 @@ export interface GrpcCall {
 export interface RequestRecord {
   /** ms since 1970 at the request's head. */
   startedAt: number
+  /** Name of the listener. */
   listener: string
   /** Empty: no route matched. */
   route: string
+  /** Name of the route's cluster, or empty. */
   cluster: string
   /** `host:port` of the last endpoint tried, or empty. */
   endpoint: string
+  /** The peer's IP address; not what a trusted peer says of its client. */
   remoteAddress: string
   protocol: 'h1' | 'h2' | 'h3'
+  /** Empty: no connection was had. */
   upstreamProtocol: '' | 'h1' | 'h2' | 'h3'
   method: string
   authority: string
@@ -25,8 +29,11 @@ export interface RequestRecord {
   status: number
   /** Why the gateway itself answered or cut: empty, or the machine-readable reason also sent as `heddle-reason`. */
   reason: string
+  /** Made upstream, the first included. */
   attempts: number
+  /** Content the client sent. */
   requestSize: number
+  /** Content sent to the client. */
   responseSize: number
   /** Request head → end of the exchange. */
   duration: number
@@ -46,6 +53,8 @@ export interface RequestRecord {
 
 /** Told by the proxy path; implemented by metrics and access log. */
 export interface ProxyObserver {
+  /** The head of a request has come. */
   onRequestStart(listener: string): void
+  /** It is over, however it ended; once for each start. `record` may be kept. */
   onRequestEnd(record: RequestRecord): void
 }

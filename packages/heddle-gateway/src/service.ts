@@ -18,10 +18,13 @@ const alpnNames: Readonly<Record<HttpVersion, ServedProtocol>> = { h1: 'http/1.1
 
 /** A listener that is up. */
 export interface ListeningAddress {
+  /** As in the configuration. */
   readonly name: string
   /** `http://127.0.0.1:8080`; `localhost` when it listens on all addresses. */
   readonly url: string
+  /** The address it listens on. */
   readonly host: string
+  /** The real one, also where the configuration says 0. */
   readonly port: number
 }
 

@@ -120,3 +120,77 @@ worldTest('whoever leaves whenever: one record for each request, and nothing sta
   await world.complete(done)
   equal(world.armed, 0, 'no alarm is armed')
 })
+
+const okResponseWithVia = /HTTP\/1\.1 200 OK\r\n[^]*hello$/
+
+/** What an upload of `size` bytes carries: every place in it can be told from the others. */
+function contentOf(size: number): string {
+  let content = ''
+  for (let i = 0; content.length < size; i++) content += `<${i}>`
+  return content.slice(0, size)
+}
+
+/** One chunked request or `Content-Length: 0`, complete at the end of `text`; undefined while it is not. */
+function uploadIn(text: string): string | undefined {
+  const at = text.indexOf('\r\n\r\n') + 4
+  if (at < 4) return undefined
+  if (!/\r\ntransfer-encoding: chunked\r\n/.test(text.slice(0, at))) return ''
+  let content = ''
+  for (let from = at; ;) {
+    const line = text.indexOf('\r\n', from)
+    if (line < 0) return undefined
+    const size = Number.parseInt(text.slice(from, line), 16)
+    if (size === 0) return text.endsWith('\r\n\r\n') ? content : undefined
+    content += text.slice(line + 2, line + 2 + size)
+    from = line + 2 + size + 2
+  }
+}
+
+// What is to leave at the end of a turn leaves only after more input has come: what a loop with much to do looks like.
+worldTest(
+  'a busy loop, and a connection that closes just when an upload begins on it: nothing of it is lost',
+  { seeds: 60 },
+  async (world) => {
+    const { random } = world
+    const tasks: (() => void)[] = []
+    world.soon = (task) => {
+      if (tasks.push(task) === 1) world.after(random.integer(0, 4), () => tasks.splice(0).forEach((run) => run()))
+    }
+    const rig = await Rig.make(world, { clusters: [clusterConfig({ headTimeout: 2_000 })] })
+    const uploads: string[] = []
+    let kept: LinkSocket | undefined
+    world.network.listen('10.0.0.1', 8080, ({ socket }) => {
+      let text = ''
+      socket.on('error', (() => {}) as never)
+      socket.on('data', ((piece: Uint8Array) => {
+        text += Buffer.from(piece).toString('latin1')
+        const content = uploadIn(text)
+        if (content === undefined) return
+        if (text.startsWith('PUT')) uploads.push(content)
+        text = ''
+        kept = socket
+        socket.write(Buffer.from(okResponse()))
+      }) as never)
+    })
+    const chunk = (content: string): string => `${content.length.toString(16)}\r\n${content}\r\n`
+    for (let round = 0; round < 8; round++) {
+      const client = rig.client().send(get('/warm'))
+      world.advance(100)
+      client.want('the answer that leaves a connection behind', okResponseWithVia)
+      const content = contentOf(random.pick([10, 40_000, 65_000, 70_000, 200_000]))
+      const cut = random.integer(0, Math.min(content.length, 60_000))
+      client.send(message(['PUT /file HTTP/1.1', 'Host: a', 'Transfer-Encoding: chunked'], cut > 0 ? chunk(content.slice(0, cut)) : ''))
+      world.after(random.length(4), () => kept?.end())
+      world.after(random.length(8), () => client.send(`${cut < content.length ? chunk(content.slice(cut)) : ''}0\r\n\r\n`))
+      world.advance(1_000)
+      const { status, reason } = rig.records.at(-1) ?? {}
+      equal(rig.records.length, 2 * round + 2, 'the upload ended')
+      ok(status === 200 || status === 502, `${status} ${reason}`)
+      // Those the upstream may have acted on are refused; what it takes for complete is so.
+      for (const upload of uploads.splice(0)) ok(upload === content, `${upload.length} of ${content.length} bytes arrived`)
+      client.end()
+      world.advance(100)
+    }
+    deepEqual(rig.leftovers(), [])
+  },
+)

@@ -4,6 +4,7 @@
  */
 export {
   Client,
+  clientLimits,
   fetch,
   type ClientExchangeHandler,
   type ClientOptions,
@@ -12,6 +13,7 @@ export {
   type ExchangeOptions,
   type FetchInit,
   type FetchInput,
+  type Http1Limits,
   type InformationalResponse,
   type Origin,
   type OriginStats,
@@ -21,6 +23,7 @@ export {
 } from './client/index.ts'
 export {
   serve,
+  serverLimits,
   type CloseOptions,
   type FetchApp,
   type FetchHandler,
@@ -48,6 +51,7 @@ export {
   type Address,
   type ConnectionInfo,
   type ErrorCode,
+  type ErrorFacts,
   type Exchange,
   type ExchangeHandler,
   type Fields,

@@ -67,7 +67,10 @@ function snapshotOf(requests: number): Snapshot {
       grpcStatus: i === 1 ? 14 : -1,
     })
   }
-  const endpoint = { name: 'h:1', active: 0, requests, failures: 1, ejections: 1, ejected: true, waiting: 4, connections: 3, streams: 7 }
+  const bad = { failing: true, failuresInRow: 5, answering: false }
+  const out = { name: 'h:1', active: 0, requests, failures: 1, ejections: 1, ejected: true, ...bad, waiting: 4, connections: 3, streams: 7 }
+  const failing = { ...out, name: 'h:2', ejections: 0, ejected: false }
+  const well = { ...failing, name: 'h:3', failing: false, failuresInRow: 0, answering: true }
   return {
     processes: [{ pid: 42, startedAt: 0, cpu: 1, memory: 5 * 2 ** 20 }],
     traffic: traffic.snapshot(),
@@ -85,7 +88,18 @@ function snapshotOf(requests: number): Snapshot {
         http2: { ...noHttp2, connections: 1, streams: 7, frames: 10, writes: 4, resetsSent: { CANCEL: 3 } },
       },
     ],
-    clusters: [{ name: 'app', active: 0, waiting: 0, connections: 3, http2: { ...noHttp2, streams: 7 }, endpoints: [endpoint] }],
+    clusters: [
+      {
+        name: 'app',
+        consecutiveFailures: 5,
+        active: 0,
+        waiting: 0,
+        connections: 3,
+        http2: { ...noHttp2, streams: 7 },
+        endpoints: [out, failing, well],
+      },
+      { name: 'gone', consecutiveFailures: 5, active: 0, waiting: 0, connections: 0, http2: noHttp2, endpoints: [failing] },
+    ],
     accessLog: { lines: 0, dropped: 0, failures: 0 },
   }
 }
@@ -96,9 +110,10 @@ test('the page draws what /metrics.json and /readyz say', async () => {
   const again: (() => unknown)[] = []
   let requests = 10
   let at = 60_000
+  let ready = { status: 'ready', unusableClusters: ['gone'] }
   const answers: Record<string, () => unknown> = {
     '/metrics.json': () => JSON.parse(JSON.stringify(summarize(snapshotOf(requests), at))) as unknown,
-    '/readyz': () => ({ status: 'ready', unusableClusters: [] }),
+    '/readyz': () => ready,
   }
   const context = createContext({
     document: { getElementById: (id: string) => elements.get(id), createElement: () => new FakeElement() },
@@ -115,6 +130,8 @@ test('the page draws what /metrics.json and /readyz say', async () => {
   runInContext(script, context)
   await drawn()
   assert.equal(text('state'), 'ready')
+  assert.equal(elements.get('state')?.className, 'pill warn')
+  assert.equal(elements.get('state')?.title, 'cannot be used: gone')
   assert.equal(text('about'), '1 process, up 1 min')
   assert.equal(text('total'), '10')
   assert.equal(text('p50'), '1.00 ms')
@@ -126,20 +143,51 @@ test('the page draws what /metrics.json and /readyz say', async () => {
   )
   assert.match(text('routes'), /api\|10\|2xx 9 {2}5xx 1\|connect_failed 1\|1\.00 ms\|1\.00 ms\|12\.50 ms/)
   assert.match(text('clusters'), /app\|.*\| {3}h:1\|out\|0\|4\|3\|7\|10\|1\|1\|0\.50 ms\|0\.50 ms\|11\.00 ms/)
+  assert.match(text('clusters'), / {3}h:2\|failing\|.*\| {3}h:3\|in\|.*\|gone\|unusable\|/)
   assert.equal(elements.get('calls')?.hidden, false)
   assert.match(text('grpc'), /a\.B\/C\|api\|1\|UNAVAILABLE 1\|12\.50 ms/)
   assert.match(text('processes'), /42\|1\.00 s\|5\.0 MiB/)
 
   requests = 30
   at += 2_000
+  ready = { status: 'ready', unusableClusters: [] }
   await again[0]?.()
+  assert.equal(elements.get('state')?.className, 'pill good')
+  assert.equal(elements.get('state')?.title, '')
   assert.equal(text('rate'), '10')
   assert.equal(text('peak'), 'requests/s, last two minutes, peak 10')
   assert.match(elements.get('line')?.attributes['d'] ?? '', /^M0\.0 6\.0$/)
+
+  ready = { status: 'down', unusableClusters: ['app', 'gone'] }
+  await again[0]?.()
+  assert.equal(elements.get('state')?.className, 'pill bad')
 
   answers['/readyz'] = () => {
     throw new Error('gone')
   }
   await again[0]?.()
   assert.equal(text('state'), 'not reachable')
+})
+
+/** Columns of the tiles in a window of so many px, by the page's style: the last rule that applies. */
+function columnsAt(width: number): number {
+  const style = /<style>(.*)<\/style>/s.exec(adminPage)?.[1] as string
+  let columns = 0
+  for (const line of style.split('\n')) {
+    const count = /\.cards \{[^}]*grid-template-columns: repeat\((\d+),/.exec(line)?.[1]
+    const limit = Number(/@media \(max-width: (\d+)px\)/.exec(line)?.[1] ?? Infinity)
+    if (count !== undefined && width <= limit) columns = Number(count)
+  }
+  return columns
+}
+
+test('the tiles fill their rows in every window', () => {
+  const tiles = [...adminPage.matchAll(/<div class="card">/g)].length
+  const widths = [320, 560, 561, 800, 1_079, 1_080, 1_200, 3_000]
+  assert.deepEqual(
+    widths.map((width) => columnsAt(width)),
+    [2, 2, 3, 3, 3, 6, 6, 6],
+  )
+  for (const width of widths) assert.equal(tiles % columnsAt(width), 0)
+  assert.match(adminPage, /\n\.card b \{[^}]*white-space: nowrap[ ;}]/, 'and a number its line')
 })

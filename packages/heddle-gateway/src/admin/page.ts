@@ -14,9 +14,9 @@ nav { margin-left: auto; display: flex; gap: 14px; flex-wrap: wrap }
 a { color: var(--accent); text-decoration: none } a:hover { text-decoration: underline }
 .pill { border-radius: 99px; padding: 2px 10px; font-size: 13px; font-weight: 600; border: 1px solid currentColor }
 .good { color: var(--good) } .bad { color: var(--bad) } .warn { color: var(--warn) } .dim { color: var(--dim) }
-.cards { display: grid; grid-template-columns: repeat(auto-fit, minmax(136px, 1fr)); gap: 12px }
+.cards { display: grid; grid-template-columns: repeat(6, minmax(0, 1fr)); gap: 12px }
 .card { background: var(--card); border: 1px solid var(--line); border-radius: 10px; padding: 12px 14px }
-.card b { display: block; font-size: 24px; font-weight: 650; font-variant-numeric: tabular-nums; letter-spacing: -.02em }
+.card b { display: block; font-size: 24px; font-weight: 650; font-variant-numeric: tabular-nums; letter-spacing: -.02em; white-space: nowrap }
 .card span { color: var(--dim); font-size: 13px }
 .wide { grid-column: 1 / -1 } svg { display: block; width: 100%; height: 64px }
 .box { background: var(--card); border: 1px solid var(--line); border-radius: 10px; overflow-x: auto }
@@ -25,7 +25,8 @@ th, td { text-align: right; padding: 7px 14px; white-space: pre; border-top: 1px
 thead th { border-top: 0; color: var(--dim); font-weight: 500; font-size: 13px }
 th:first-child, td:first-child { text-align: left }
 code { font: 13px ui-monospace, monospace }
-@media (max-width: 560px) { main { padding: 16px 12px } th, td { padding: 7px 10px } }
+@media (max-width: 1079px) { .cards { grid-template-columns: repeat(3, minmax(0, 1fr)) } }
+@media (max-width: 560px) { .cards { grid-template-columns: repeat(2, minmax(0, 1fr)) } .card b { font-size: 20px } main { padding: 16px 12px } th, td { padding: 7px 10px } }
 `
 
 const script = `
@@ -76,7 +77,8 @@ function draw() {
 function show(now, ready) {
   const state = $('state')
   state.textContent = ready.status
-  state.className = 'pill ' + (ready.status === 'ready' ? 'good' : ready.status === 'draining' ? 'warn' : 'bad')
+  state.className = 'pill ' + (ready.status === 'ready' && ready.unusableClusters.length === 0 ? 'good' : ready.status === 'down' ? 'bad' : 'warn')
+  state.title = ready.unusableClusters.length > 0 ? 'cannot be used: ' + ready.unusableClusters.join(', ') : ''
   const { requests } = now
   const started = Math.min(...now.processes.map((entry) => entry.startedAt))
   const minutes = Math.floor((now.at - started) / 60000)
@@ -102,8 +104,8 @@ function show(now, ready) {
     route.name || '(no route)', number(route.duration.count), statuses(route), [reasons(route), failures(route) > 0 ? 'bad' : ''],
     ...times(route), ms(route.duration.max, route.duration.count)]))
   table('clusters', ['cluster / endpoint', 'state', 'active', 'waiting', 'connections', 'streams', 'attempts', 'failed', 'ejections', ...timeHeads, 'resets', 'frames/write'], now.clusters.flatMap((cluster) => [
-    [cluster.name, '', number(cluster.active), number(cluster.waiting), number(cluster.connections), number(cluster.http2.streams), '', '', '', ...times(cluster), resets(cluster.http2), batch(cluster.http2)],
-    ...cluster.endpoints.map((endpoint) => ['   ' + endpoint.name, endpoint.ejected ? ['out', 'bad'] : ['in', 'good'], number(endpoint.active), number(endpoint.waiting), number(endpoint.connections), number(endpoint.streams),
+    [cluster.name, ready.unusableClusters.includes(cluster.name) ? ['unusable', 'bad'] : '', number(cluster.active), number(cluster.waiting), number(cluster.connections), number(cluster.http2.streams), '', '', '', ...times(cluster), resets(cluster.http2), batch(cluster.http2)],
+    ...cluster.endpoints.map((endpoint) => ['   ' + endpoint.name, endpoint.ejected ? ['out', 'bad'] : endpoint.failing ? ['failing', 'bad'] : ['in', 'good'], number(endpoint.active), number(endpoint.waiting), number(endpoint.connections), number(endpoint.streams),
       number(endpoint.requests), [number(endpoint.failures), endpoint.failures > 0 ? 'warn' : ''], number(endpoint.ejections), ...times(endpoint), '', ''])]))
   $('calls').hidden = now.grpc.length === 0
   table('grpc', ['gRPC method', 'route', 'calls', 'status', 'mean'], now.grpc.map((method) => [

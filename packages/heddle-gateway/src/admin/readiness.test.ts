@@ -4,25 +4,29 @@ import { noHttp2 } from '../http2-counts.ts'
 import type { Snapshot } from '../metrics/index.ts'
 import { readinessOf } from './readiness.ts'
 
-/** Clusters by name, each with the ejection of its endpoints. */
+/** Clusters by name, each with whether its endpoints are failing; none is ejected. */
 function snapshotOf(clusters: Record<string, readonly boolean[]>): Snapshot {
   return {
     processes: [],
     traffic: { families: [], served: [], upstream: [] },
     listeners: [],
-    clusters: Object.entries(clusters).map(([name, ejected]) => ({
+    clusters: Object.entries(clusters).map(([name, failing]) => ({
       name,
+      consecutiveFailures: 5,
       active: 0,
       waiting: 0,
       connections: 0,
       http2: noHttp2,
-      endpoints: ejected.map((out, index) => ({
+      endpoints: failing.map((fails, index) => ({
         name: `e${index}:1`,
         active: 0,
         requests: 0,
         failures: 0,
         ejections: 0,
-        ejected: out,
+        ejected: false,
+        failing: fails,
+        failuresInRow: fails ? 5 : 0,
+        answering: !fails,
         waiting: 0,
         connections: 0,
         streams: 0,

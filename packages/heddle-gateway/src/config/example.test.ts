@@ -2,13 +2,17 @@ import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
-import { loadConfig, parseConfig } from './index.ts'
+import { formatProblem, loadConfig, parseConfig, type ConfigProblem } from './index.ts'
 
 const root = fileURLToPath(new URL('../../../../', import.meta.url))
 
+function onWarning(problem: ConfigProblem): void {
+  assert.fail(formatProblem(problem))
+}
+
 test('the example is valid, and what is commented out shows the defaults', () => {
   const path = `${root}examples/gateway.yaml`
-  const config = loadConfig(path)
+  const config = loadConfig(path, { onWarning })
   assert.deepEqual(
     config.routes.map(({ name }) => name),
     ['api', 'events', 'everything-else'],
@@ -23,6 +27,6 @@ for (const name of ['README.md', 'docs/gateway.md']) {
   test(`configurations in ${name} are valid`, () => {
     const blocks = [...readFileSync(`${root}${name}`, 'utf8').matchAll(/```yaml\n(.*?)```/gs)].map(([, text]) => text as string)
     assert.ok(blocks.length > 0)
-    for (const text of blocks) parseConfig(text, { file: name })
+    for (const text of blocks) parseConfig(text, { file: name, onWarning })
   })
 }

@@ -1,5 +1,5 @@
 /** The configuration: types, YAML, checks. */
-export { loadConfig, parseConfig, type ParseOptions } from './load.ts'
+export { loadConfig, parseConfig, type LoadOptions, type ParseOptions } from './load.ts'
 export { ConfigError, formatProblem, type ConfigProblem } from './problem.ts'
 export type {
   AccessLogConfig,

@@ -3,6 +3,7 @@ import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
+import { makeCertificate } from 'heddle/testing'
 import { ConfigError, loadConfig, parseConfig } from './index.ts'
 
 const listeners = 'listeners: [{ name: web, port: 8080 }]\n'
@@ -198,6 +199,29 @@ clusters:
 `)
     assert.equal(config.clusters[1]?.ejection.consecutiveFailures, 1)
   })
+
+  test('may keep anchors under keys that begin with x-, and merge them', () => {
+    const config = parseConfig(`
+x-note: written by hand
+x-cluster: &cluster { connectTimeout: 1s, idleTimeout: 2s, ejection: &careful { consecutiveFailures: 1 } }
+${listeners}${routes}clusters:
+  - { <<: *cluster, name: app, endpoints: [a:1], idleTimeout: 3s }
+  - <<: [{ connectTimeout: 9s }, *cluster]
+    name: other
+    endpoints: [b:1]
+    ejection: { <<: *careful, maxShare: 1 }
+`)
+    const [app, other] = config.clusters
+    assert.deepEqual([app?.connectTimeout, app?.idleTimeout, app?.ejection.consecutiveFailures], [1_000, 3_000, 1])
+    assert.deepEqual([other?.connectTimeout, other?.idleTimeout], [9_000, 2_000], 'of a list, the first wins')
+    assert.deepEqual([other?.ejection.consecutiveFailures, other?.ejection.maxShare], [1, 1])
+  })
+
+  test('may use one anchor as often as a generated file does', () => {
+    const more = Array.from({ length: 1_000 }, (_, i) => `  - { name: r${i}, match: { pathPrefix: /${i} }, cluster: app, retry: *once }\n`)
+    const config = parseConfig(`x-retry: &once { attempts: 1 }\n${listeners}${clusters}routes:\n${more.join('')}`)
+    assert.equal(config.routes[999]?.retry.attempts, 1)
+  })
 })
 
 describe('a wrong configuration is told with file, line and column', () => {
@@ -213,8 +237,8 @@ describe('a wrong configuration is told with file, line and column', () => {
     ['a key twice', `${smallest}workers: 1\nworkers: 2\n`, ['g.yaml:5:1: not valid YAML: Map keys must be unique']],
     [
       'an alias bomb',
-      `a: &a [x]\nb: &b [${'*a,'.repeat(50)}]\nc: [${'*b,'.repeat(50)}]\n`,
-      ['g.yaml: not valid YAML: Excessive alias count indicates a resource exhaustion attack'],
+      `a: &a [x]\nb: &b [${'*a,'.repeat(200)}]\nc: [${'*b,'.repeat(200)}]\n`,
+      ['g.yaml: has more than 10000 aliases of one anchor, or aliases of aliases that multiply to so many'],
     ],
     [
       'no sections',
@@ -314,12 +338,88 @@ describe('a wrong configuration is told with file, line and column', () => {
       `${listeners}${routes}clusters:\n  - name: app\n    endpoints: [example.org, "a:0", "[1.2.3.4]:80", { host: a, port: 1, weight: 2 }, 7, { host: a/b, port: 1 }]\n`,
       [
         'g.yaml:5:17: clusters[0].endpoints[0]: found "example.org", expected host:port, or a mapping of host and port',
-        'g.yaml:5:30: clusters[0].endpoints[1]: found "a:0", expected host:port, or a mapping of host and port',
-        'g.yaml:5:37: clusters[0].endpoints[2]: found "[1.2.3.4]:80", expected host:port, or a mapping of host and port',
+        'g.yaml:5:30: clusters[0].endpoints[1]: found "a:0", expected a port from 1 to 65535 after the host',
+        'g.yaml:5:37: clusters[0].endpoints[2]: found "[1.2.3.4]:80", expected a host name, or an IPv6 address in the brackets, before the port',
         'g.yaml:5:73: clusters[0].endpoints[3].weight: unknown key; known here: host, port',
         'g.yaml:5:86: clusters[0].endpoints[4]: found 7, expected host:port, or a mapping of host and port',
         'g.yaml:5:97: clusters[0].endpoints[5].host: found "a/b", expected a host name or IP address',
       ],
+    ],
+    [
+      'endpoints in which only one thing is wrong',
+      `${listeners}${routes}clusters:\n  - name: app\n    endpoints: ["127.0.0.1:0", "a:70000", "a:http", "a:", ":80", "a_/:80", "::1", "http://a:80"]\n`,
+      [
+        'g.yaml:5:17: clusters[0].endpoints[0]: found "127.0.0.1:0", expected a port from 1 to 65535 after the host',
+        'g.yaml:5:32: clusters[0].endpoints[1]: found "a:70000", expected a port from 1 to 65535 after the host',
+        'g.yaml:5:43: clusters[0].endpoints[2]: found "a:http", expected a port from 1 to 65535 after the host',
+        'g.yaml:5:53: clusters[0].endpoints[3]: found "a:", expected a port from 1 to 65535 after the host',
+        'g.yaml:5:59: clusters[0].endpoints[4]: found ":80", expected a host name or an IPv4 address before the port',
+        'g.yaml:5:66: clusters[0].endpoints[5]: found "a_/:80", expected a host name or an IPv4 address before the port',
+        'g.yaml:5:76: clusters[0].endpoints[6]: found "::1", expected an IPv6 address in brackets and a port, such as [::1]:8080',
+        'g.yaml:5:83: clusters[0].endpoints[7]: found "http://a:80", expected host:port without a scheme; for TLS the cluster has the key tls',
+      ],
+    ],
+    [
+      'an endpoint twice',
+      `${listeners}${routes}clusters:\n  - name: app\n    endpoints: [a:1, b:1, A.:1, { host: b, port: 1 }, a:2]\n`,
+      [
+        'g.yaml:5:27: clusters[0].endpoints[2]: found "A.:1", expected another endpoint than endpoints[0]',
+        'g.yaml:5:33: clusters[0].endpoints[3]: found a mapping, expected another endpoint than endpoints[1]',
+      ],
+    ],
+    [
+      'ejections that cannot last their base time',
+      `${listeners}${routes}clusters:
+  - { name: app, endpoints: [a:1], ejection: { baseTime: 1m } }
+  - { name: b, endpoints: [a:1], ejection: { maxTime: 500ms } }
+  - { name: c, endpoints: [a:1], ejection: { baseTime: 2s, maxTime: 1s } }
+  - { name: d, endpoints: [a:1], ejection: { baseTime: 2s, maxTime: 2s } }
+`,
+      [
+        'g.yaml:4:58: clusters[0].ejection.baseTime: found "1m", expected a duration of at most maxTime, 30s',
+        'g.yaml:5:55: clusters[1].ejection.maxTime: found "500ms", expected a duration of at least baseTime, 1s',
+        'g.yaml:6:69: clusters[2].ejection.maxTime: found "1s", expected a duration of at least baseTime, 2s',
+      ],
+    ],
+    ['two documents', `${smallest}---\n${smallest}`, ['g.yaml:4:1: a second YAML document begins here, but a file is one configuration']],
+    [
+      'tags',
+      `${smallest}drainTimeout: !duration 30s\nadmin: !env {}\nworkers: !!int x\naccessLog: !e!x {}\n`,
+      [
+        'g.yaml:4:15: the tag !duration means nothing here; leave it out',
+        'g.yaml:5:8: the tag !env means nothing here; leave it out',
+        'g.yaml:6:10: the tag !!int means nothing here; leave it out',
+        'g.yaml:7:12: the tag !e!x means nothing here; leave it out',
+      ],
+    ],
+    [
+      'aliases without an anchor, before it and within it',
+      `${smallest}workers: *w\nadmin: &admin { port: *later, more: [*admin] }\ndrainTimeout: &later 1s\n`,
+      [
+        'g.yaml:4:10: there is no anchor &w before this alias',
+        'g.yaml:5:23: there is no anchor &later before this alias',
+        'g.yaml:5:38: this alias is part of what its anchor &admin stands for',
+      ],
+    ],
+    [
+      'merges of what is no mapping',
+      `x-port: &port 80\nadmin: { <<: *port }\n${smallest}drainTimeout: { <<: [{}, 1] }\n`,
+      ['g.yaml:2:10: << takes a mapping or a list of mappings', 'g.yaml:6:17: << takes a mapping or a list of mappings'],
+    ],
+    [
+      'a mistake in what was merged, told where it is written',
+      `x-tls: &slow { idleTimeout: 1 }\n${listeners}${routes}clusters:\n  - { <<: [{ name: app }, *slow], endpoints: [a:1] }\n`,
+      ['g.yaml:1:29: clusters[0].idleTimeout: found 1, expected a duration such as 250ms, 10s, 1m or 2h'],
+    ],
+    [
+      'a key at the top for its anchor, with a name that does not say so',
+      `defaults: &careful { consecutiveFailures: 1 }\n${smallest}`,
+      ['g.yaml:1:1: defaults: unknown key; one that is there for its anchor has a name that begins with "x-", such as "x-defaults"'],
+    ],
+    [
+      'a key that begins with x- anywhere but at the top',
+      `${smallest}admin: { port: 1, x-note: a }\n`,
+      ['g.yaml:4:19: admin.x-note: unknown key; known here: host, port'],
     ],
     [
       'bad listener words',
@@ -402,6 +502,57 @@ describe('files', () => {
     assert.deepEqual(problemsOf(text, folder), [
       `g.yaml:4:35: listeners[0].tls.certificates[0].cert: found "text.pem", expected a PEM file of certificates, but ${folder}/text.pem has no "BEGIN CERTIFICATE" block`,
       `g.yaml:4:50: listeners[0].tls.certificates[0].key: found "text.pem", expected a PEM file of a private key, but ${folder}/text.pem has no "BEGIN PRIVATE KEY" block`,
+    ])
+  })
+
+  function pem(name: string, content: string): string {
+    writeFileSync(join(folder, name), content)
+    return name
+  }
+
+  function upstream(tls: string): string {
+    return `${listeners}${routes}clusters:\n  - name: app\n    endpoints: [a:1]\n    tls: { ${tls} }\n`
+  }
+
+  test("a cluster's certificate and key belong together, as a listener's do", () => {
+    const [one, two] = [makeCertificate({ names: ['one.example'] }), makeCertificate({ names: ['two.example'] })]
+    pem('one.crt', one.cert)
+    pem('one.key', one.key)
+    pem('two.key', two.key)
+    assert.deepEqual(problemsOf(upstream('cert: one.crt, key: one.key'), folder), [])
+    assert.deepEqual(problemsOf(upstream('cert: one.crt, key: two.key'), folder), [
+      `g.yaml:6:32: clusters[0].tls.key: found "two.key", expected the private key of the certificate ${folder}/one.crt`,
+    ])
+    pem('damaged.key', two.key.replace(/\n.{10}/, '\n!!!!!!!!!!'))
+    assert.match(
+      problemsOf(upstream('cert: one.crt, key: damaged.key'), folder).join('\n'),
+      /^g\.yaml:6:32: clusters\[0\]\.tls\.key: found "damaged\.key", expected a private key and certificate OpenSSL can read, but it says: .+$/,
+    )
+  })
+
+  test('every certificate of a file is read: Node passes over authorities that are damaged', () => {
+    const { cert } = makeCertificate({ names: ['a.example'] })
+    const damaged = cert.replace(/\n.{10}/, '\n!!!!!!!!!!')
+    pem('authorities.pem', cert + damaged)
+    pem('half.pem', cert.slice(0, 100))
+    const expected = 'expected a PEM file of certificates, but'
+    assert.deepEqual(problemsOf(upstream('ca: authorities.pem'), folder), [
+      `g.yaml:6:16: clusters[0].tls.ca: found "authorities.pem", ${expected} certificate 2 of 2 in ${folder}/authorities.pem is damaged`,
+    ])
+    assert.deepEqual(problemsOf(upstream('ca: half.pem'), folder), [
+      `g.yaml:6:16: clusters[0].tls.ca: found "half.pem", ${expected} the certificate in ${folder}/half.pem is damaged`,
+    ])
+  })
+
+  test('the same certificate twice is told, whatever its file is called', () => {
+    const { cert, key } = makeCertificate({ names: ['same.example'] })
+    for (const name of ['first', 'second']) {
+      pem(`${name}.crt`, cert)
+      pem(`${name}.key`, key)
+    }
+    const entries = '{ cert: first.crt, key: first.key }, { cert: second.crt, key: second.key, names: [b.example] }'
+    assert.deepEqual(problemsOf(`listeners: [{ name: web, port: 1, tls: { certificates: [${entries}] } }]\n${routes}${clusters}`, folder), [
+      'g.yaml:1:102: listeners[0].tls.certificates[1].cert: found "second.crt", expected another certificate than that of certificates[0]; an entry may have several names',
     ])
   })
 

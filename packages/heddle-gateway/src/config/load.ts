@@ -1,29 +1,41 @@
 import { readFileSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
-import { isAlias, isMap, isNode, isPair, isScalar, isSeq, LineCounter, parseDocument, type Document } from 'yaml'
 import type { z } from 'zod'
 import { crossProblems } from './checks.ts'
 import { fileReason } from './files.ts'
 import { ConfigError, inWords, nearest, pathInWords, type ConfigProblem, type PathStep } from './problem.ts'
 import { configSchema } from './schema.ts'
 import type { Config } from './types.ts'
+import { warningsOf } from './warnings.ts'
+import { YamlText } from './yaml.ts'
 
-export interface ParseOptions {
-  /** How errors name the text. Default `config`. */
+/** How {@link loadConfig} tells what is doubtful. */
+export interface LoadOptions {
+  /**
+   * Told of what is doubtful in a configuration that can be used: a route that is never reached, a
+   * cluster no route leads to, a certificate that has expired. In the file's order, before the call
+   * returns; not called for one with errors. Default: nobody is told.
+   */
+  readonly onWarning?: (problem: ConfigProblem) => void
+}
+
+/** What {@link parseConfig} cannot know from the text. */
+export interface ParseOptions extends LoadOptions {
+  /** How errors and warnings name the text. Default `config`. */
   readonly file?: string
   /** Where relative file names in it start. Default: the working directory. */
   readonly folder?: string
 }
 
 /** Reads and checks the configuration at `path`. Throws {@link ConfigError} with all that is wrong. */
-export function loadConfig(path: string): Config {
+export function loadConfig(path: string, options: LoadOptions = {}): Config {
   let text: string
   try {
     text = readFileSync(path, 'utf8')
   } catch (error) {
-    throw new ConfigError([{ file: path, line: 0, column: 0, path: '', message: fileReason(error) }])
+    throw new ConfigError([{ severity: 'error', file: path, line: 0, column: 0, path: '', message: fileReason(error) }])
   }
-  return parseConfig(text, { file: path, folder: dirname(resolve(path)) })
+  return parseConfig(text, { ...options, file: path, folder: dirname(resolve(path)) })
 }
 
 /**
@@ -39,36 +51,52 @@ export function loadConfig(path: string): Config {
  * ```
  */
 export function parseConfig(text: string, options: ParseOptions = {}): Config {
-  const { file = 'config', folder = process.cwd() } = options
-  const lines = new LineCounter()
-  const document = parseDocument(text, { lineCounter: lines, prettyErrors: false })
-  const place = (offset: number): { line: number; column: number } => {
-    const { line, col } = lines.linePos(offset)
-    return { line, column: col }
+  const { file = 'config', folder = process.cwd(), onWarning } = options
+  const yaml = new YamlText(text)
+  const place = (severity: ConfigProblem['severity'], found: readonly PlacedProblem[]): ConfigProblem[] =>
+    found
+      .toSorted((a, b) => a.offset - b.offset)
+      .map(({ offset, path = [], message }) => ({ severity, file, ...yaml.place(offset), path: pathInWords(path), message }))
+  const locate = (problem: FoundProblem): PlacedProblem => ({ ...problem, offset: yaml.offsetOf(problem.path, problem.atKey === true) })
+  if (yaml.errors.length > 0) throw new ConfigError(place('error', yaml.errors))
+  const written = yaml.value
+  if (written === null || written === undefined) {
+    throw new ConfigError(place('error', [{ offset: -1, message: 'is empty; expected listeners, routes and clusters' }]))
   }
-  if (document.errors.length > 0) {
-    throw new ConfigError(
-      document.errors.map((error) => ({ file, ...place(error.pos[0]), path: '', message: `not valid YAML: ${error.message}` })),
-    )
-  }
-  let raw: unknown
-  try {
-    raw = document.toJS({ maxAliasCount: 100 })
-  } catch (error) {
-    throw new ConfigError([{ file, line: 0, column: 0, path: '', message: `not valid YAML: ${(error as Error).message}` }])
-  }
-  if (raw === null || raw === undefined) {
-    throw new ConfigError([{ file, line: 0, column: 0, path: '', message: 'is empty; expected listeners, routes and clusters' }])
-  }
+  const raw = withoutExtensions(written)
   const result = configSchema(folder).safeParse(raw)
   const found = [...(result.success ? [] : schemaProblems(result.error.issues, raw, [])), ...crossProblems(raw)]
-  if (result.success && found.length === 0) return result.data
-  const problems = found.map(({ path, message, atKey }: FoundProblem): ConfigProblem & { offset: number } => {
-    const offset = offsetOf(document, path, atKey === true)
-    return { file, ...place(offset), path: pathInWords(path), message, offset }
-  })
-  problems.sort((a, b) => a.offset - b.offset)
-  throw new ConfigError(problems.map(({ file, line, column, path, message }) => ({ file, line, column, path, message })))
+  if (!result.success || found.length > 0) {
+    const advised = found.map((problem) => (isForAnchors(problem, yaml) ? { ...problem, message: anchorAdvice(problem) } : problem))
+    throw new ConfigError(place('error', advised.map(locate)))
+  }
+  if (onWarning !== undefined) {
+    for (const warning of place('warning', [...yaml.warnings, ...warningsOf(result.data, Date.now()).map(locate)])) onWarning(warning)
+  }
+  return result.data
+}
+
+/** A problem and where in the text it is; without a path, the text itself is meant. */
+interface PlacedProblem {
+  readonly offset: number
+  readonly path?: readonly PathStep[]
+  readonly message: string
+}
+
+/** Without the keys at the top that begin with `x-`: they are there for their anchors, or for other programs. */
+function withoutExtensions(raw: unknown): unknown {
+  if (typeof raw !== 'object' || raw === null || Array.isArray(raw)) return raw
+  return Object.fromEntries(Object.entries(raw).filter(([key]) => !key.startsWith('x-')))
+}
+
+/** An unknown key at the top that has an anchor. */
+function isForAnchors({ path, atKey }: FoundProblem, yaml: YamlText): boolean {
+  const [key, ...deeper] = path
+  return atKey === true && key !== undefined && deeper.length === 0 && yaml.isAnchored(key)
+}
+
+function anchorAdvice({ path }: FoundProblem): string {
+  return `unknown key; one that is there for its anchor has a name that begins with "x-", such as "x-${path[0]}"`
 }
 
 interface FoundProblem {
@@ -108,24 +136,4 @@ function valueAt(raw: unknown, path: readonly PathStep[]): unknown {
     value = (value as Record<PathStep, unknown>)[step]
   }
   return value
-}
-
-/** The offset of the value at `path`, or of its key; of the nearest mapping or list around it if it is missing. */
-function offsetOf(document: Document, path: readonly PathStep[], atKey: boolean): number {
-  let node: unknown = document.contents
-  let offset = isNode(node) ? (node.range?.[0] ?? 0) : 0
-  for (let depth = 0; depth < path.length; depth++) {
-    const step = path[depth] as PathStep
-    if (isAlias(node)) node = node.resolve(document)
-    if (isSeq(node)) node = node.items[step as number]
-    else if (isMap(node)) {
-      const pair = node.items.find((item) => isPair(item) && isScalar(item.key) && item.key.value === step)
-      if (pair === undefined) return offset
-      const useKey = (atKey && depth === path.length - 1) || !isNode(pair.value)
-      node = useKey ? pair.key : pair.value
-    } else return offset
-    if (!isNode(node)) return offset
-    offset = node.range?.[0] ?? offset
-  }
-  return offset
 }

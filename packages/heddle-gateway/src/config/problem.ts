@@ -1,5 +1,7 @@
-/** One thing wrong in a configuration file, with the place to look at. */
+/** One thing wrong in a configuration file, or doubtful, with the place to look at. */
 export interface ConfigProblem {
+  /** A configuration with an `error` cannot be used; a `warning` is about one that can. */
+  readonly severity: 'error' | 'warning'
   readonly file: string
   /** From 1; 0 when the file as a whole is meant. */
   readonly line: number
@@ -22,10 +24,14 @@ export class ConfigError extends Error {
   }
 }
 
-/** `gateway.yaml:12:7: routes[2].match.pathPrefix: found "api", expected …`, the form editors and terminals can jump to. */
+/**
+ * `gateway.yaml:12:7: routes[2].match.pathPrefix: found "api", expected …`, the form editors and
+ * terminals can jump to; for a warning, `warning:` comes after the place.
+ */
 export function formatProblem(problem: ConfigProblem): string {
-  const place = problem.line === 0 ? problem.file : `${problem.file}:${problem.line}:${problem.column}`
-  return problem.path === '' ? `${place}: ${problem.message}` : `${place}: ${problem.path}: ${problem.message}`
+  const { severity, file, line, column, path, message } = problem
+  const place = line === 0 ? file : `${file}:${line}:${column}`
+  return [place, severity === 'warning' ? 'warning' : '', path, message].filter((part) => part !== '').join(': ')
 }
 
 /** A key or index on the way to a value. */

@@ -4,9 +4,9 @@ import { resolve } from 'node:path'
 import { isAuthority, isFieldName, isFieldValue, isPath, isToken } from 'heddle/http'
 import { z } from 'zod'
 import { isNormalPath } from '../routing/path.ts'
-import { certificateNames, checkCertificate, checkPem, checkWritable } from './files.ts'
+import { certificateIdentity, certificateNames, checkCertificate, checkPem, checkWritable } from './files.ts'
 import type { Config, EndpointConfig } from './types.ts'
-import { parseDuration, parseSize } from './units.ts'
+import { durationInWords, parseDuration, parseSize } from './units.ts'
 
 /*
  * Every schema's error text says what was expected; `load.ts` puts what was found, and where, in
@@ -91,15 +91,27 @@ const peerBlock = text('an IP address or CIDR block such as 10.0.0.0/8', (value)
 
 const endpointWords = 'host:port, or a mapping of host and port'
 
+/** `host:port` or `[::1]:port`; in words, what was expected instead. */
+function readEndpoint(value: string): EndpointConfig | string {
+  if (isIP(value) === 6) return `an IPv6 address in brackets and a port, such as [${value}]:8080`
+  if (/^[a-z]+:\/\//i.test(value)) return 'host:port without a scheme; for TLS the cluster has the key tls'
+  const match = /^(?:\[(.*)\]|([^:]*)):(\w*)$/.exec(value)
+  if (match === null) return endpointWords
+  const [, literal, name = '', digits = ''] = match
+  if (literal === undefined ? !isHostName(name) : isIP(literal) !== 6)
+    return `a host name${literal === undefined ? ' or an IPv4 address' : ', or an IPv6 address in the brackets,'} before the port`
+  const port = Number(digits)
+  if (!/^\d+$/.test(digits) || port < 1 || port > 65_535) return 'a port from 1 to 65535 after the host'
+  return { host: literal ?? name, port }
+}
+
 /** `host:port`, `[::1]:port`, or a mapping of the two. */
 const endpoint = z.union([
-  text(endpointWords, (value): EndpointConfig | undefined => {
-    const match = /^(?:\[([0-9A-Fa-f:.]+)\]|([^:]+)):(\d{1,5})$/.exec(value)
-    if (match === null) return undefined
-    const host = match[1] ?? (match[2] as string)
-    const port = Number(match[3])
-    const valid = match[1] === undefined ? isHostName(host) : isIP(host) === 6
-    return valid && port >= 1 && port <= 65_535 ? { host, port } : undefined
+  z.string({ error: endpointWords }).transform((value, context) => {
+    const read = readEndpoint(value)
+    if (typeof read !== 'string') return read
+    context.addIssue({ code: 'custom', message: read, input: value })
+    return z.NEVER
   }),
   mapping(
     {
@@ -109,6 +121,30 @@ const endpoint = z.union([
     endpointWords,
   ),
 ])
+
+/** The same endpoint twice would be one name for two: in metrics, and to whoever reads them. */
+function differentEndpoints(endpoints: readonly EndpointConfig[], context: z.core.$RefinementCtx): void {
+  const names = endpoints.map(({ host, port }) => `${host.toLowerCase().replace(/\.$/, '')} ${port}`)
+  names.forEach((name, index) => {
+    const first = names.indexOf(name)
+    if (first !== index)
+      context.addIssue({ code: 'custom', message: `another endpoint than endpoints[${first}]`, path: [index], input: endpoints })
+  })
+}
+
+const defaultMaxTime = 30_000
+
+/** An ejection must be able to last its base time. */
+function risingTimes(times: { readonly baseTime: number; readonly maxTime: number }, context: z.core.$RefinementCtx): void {
+  const { baseTime, maxTime } = times
+  if (baseTime <= maxTime) return
+  // Of the two, one that is written.
+  const [path, message] =
+    maxTime === defaultMaxTime
+      ? ['baseTime', `a duration of at most maxTime, ${durationInWords(maxTime)}`]
+      : ['maxTime', `a duration of at least baseTime, ${durationInWords(baseTime)}`]
+  context.addIssue({ code: 'custom', message, path: [path], input: times })
+}
 
 /** Fields the engines keep from us (RFC 9110 §7.6.1), and Host, which is the authority. A condition on one would never hold. */
 const hopByHop = new Set(['connection', 'keep-alive', 'proxy-connection', 'transfer-encoding', 'upgrade', 'host'])
@@ -198,7 +234,16 @@ export function configSchema(folder: string): z.ZodType<Config> {
       certificates: list(certificate).refine((value) => value.length > 0, { error: 'at least one certificate' }),
       clientCa: certificateFile.optional(),
     })
-      .transform((value) => ({ certificates: value.certificates, clientCa: value.clientCa }))
+      .transform((value, context) => {
+        const identities = value.certificates.map(({ cert }) => certificateIdentity(cert))
+        identities.forEach((identity, index) => {
+          const first = identities.indexOf(identity)
+          if (identity === undefined || first === index) return
+          const message = `another certificate than that of certificates[${first}]; an entry may have several names`
+          context.addIssue({ code: 'custom', message, path: ['certificates', index, 'cert'], input: value })
+        })
+        return { certificates: value.certificates, clientCa: value.clientCa }
+      })
       .optional(),
     trust: list(peerBlock).default([]),
     via: token('a pseudonym for Via, one token').default('heddle'),
@@ -227,7 +272,9 @@ export function configSchema(folder: string): z.ZodType<Config> {
 
   const cluster = mapping({
     name,
-    endpoints: list(endpoint).refine((value) => value.length > 0, { error: 'at least one endpoint' }),
+    endpoints: list(endpoint)
+      .refine((value) => value.length > 0, { error: 'at least one endpoint' })
+      .superRefine(differentEndpoints),
     tls: mapping({
       ca: certificateFile.optional(),
       cert: certificateFile.optional(),
@@ -239,6 +286,8 @@ export function configSchema(folder: string): z.ZodType<Config> {
           const [present, absent] = value.key === undefined ? (['cert', 'key'] as const) : (['key', 'cert'] as const)
           context.addIssue({ code: 'custom', message: `${absent} beside ${present}`, path: [absent], input: undefined })
         }
+        const problem = value.cert === undefined || value.key === undefined ? undefined : checkCertificate(value.cert, value.key)
+        if (problem !== undefined) context.addIssue({ code: 'custom', message: problem, path: ['key'], input: value.key })
         return { ca: value.ca, cert: value.cert, key: value.key, serverName: value.serverName }
       })
       .optional(),
@@ -254,12 +303,14 @@ export function configSchema(folder: string): z.ZodType<Config> {
     ejection: mapping({
       consecutiveFailures: wholeNumber(0, 1_000_000).default(5),
       baseTime: duration.default(1_000),
-      maxTime: duration.default(30_000),
+      maxTime: duration.default(defaultMaxTime),
       maxShare: z
         .number({ error: 'a number from 0 to 1' })
         .refine((value) => value >= 0 && value <= 1, { error: 'a number from 0 to 1' })
         .default(0.5),
-    }).prefault({}),
+    })
+      .superRefine(risingTimes)
+      .prefault({}),
   }).transform((value) => ({ ...value, tls: value.tls }))
 
   return mapping({

@@ -4,31 +4,45 @@
  * durations as `10s`, `250ms`, `1m` and sizes as `64KiB`.
  */
 export interface Config {
+  /** Processes on the same ports, 1 to 256. Default 1; `auto` in YAML is one per core. */
   readonly workers: number
+  /** Where the admin server listens. Default undefined: there is none. */
   readonly admin: AdminConfig | undefined
+  /** Where finished requests are told. Default undefined: nowhere. */
   readonly accessLog: AccessLogConfig | undefined
+  /** At least one; each with a name and an address of its own. */
   readonly listeners: readonly ListenerConfig[]
+  /** At least one; the first that matches takes the request. */
   readonly routes: readonly RouteConfig[]
+  /** At least one; each with a name of its own. */
   readonly clusters: readonly ClusterConfig[]
   /** How long a graceful stop may take before what is left is cut, ms. Default 30 s. */
   readonly drainTimeout: number
 }
 
+/** The address of the admin server, which has no authentication. */
 export interface AdminConfig {
-  /** Default 127.0.0.1. */
+  /** An IP address or host name. Default 127.0.0.1. */
   readonly host: string
+  /** 0: any free one. No default. */
   readonly port: number
 }
 
+/** Where the access log is written. */
 export interface AccessLogConfig {
   /** A file's path, or `stdout`. */
   readonly path: string
 }
 
+/** An address that takes requests, and how it treats them before and after their way upstream. */
 export interface ListenerConfig {
+  /** In metrics and access log. */
   readonly name: string
+  /** An IP address or host name. Default 0.0.0.0: every IPv4 address of the machine. */
   readonly host: string
+  /** 0: any free one. No default. */
   readonly port: number
+  /** Default undefined: plain text. */
   readonly tls: TlsConfig | undefined
   /** Peers whose `Forwarded` / `X-Forwarded-*` are believed and extended: IP addresses and CIDR blocks. Default none: they are replaced. */
   readonly trust: readonly string[]
@@ -47,12 +61,19 @@ export interface ListenerConfig {
 /** An HTTP version as Heddle names it; `h2` on plain text is h2c with prior knowledge. */
 export type HttpVersion = 'h1' | 'h2'
 
+/** What clients may cost. Infinity, `none` in YAML: no limit, where that is allowed. */
 export interface ListenerLimits {
+  /** Open connections, of all workers together; more are closed unread. Default 10,000. */
   readonly maxConnections: number
+  /** Bytes of content of one request; more are answered with 413. Default Infinity. */
   readonly maxContentLength: number
+  /** From a request's first byte to its complete head, ms. Never Infinity. Default 10 s. */
   readonly headTimeout: number
+  /** Without a byte of request content while some is missing, ms. Default 30 s. */
   readonly bodyTimeout: number
+  /** Without a request on an open connection, ms. Never Infinity. Default 60 s. */
   readonly idleTimeout: number
+  /** While the client takes no byte of a response that waits for it, ms. Default 60 s. */
   readonly sendTimeout: number
 }
 
@@ -80,16 +101,19 @@ export interface ClusterHttp2Config extends Http2Config {
   readonly idleTimeout: number
 }
 
+/** How a listener speaks TLS. */
 export interface TlsConfig {
   /** PEM files. The first certificate is the default, the others are chosen by server name. */
   readonly certificates: readonly { readonly cert: string; readonly key: string; readonly names: readonly string[] }[]
-  /** PEM file: clients must show a certificate that it signed. */
+  /** PEM file: clients must show a certificate that it signed. Default undefined: they are not asked for one. */
   readonly clientCa: string | undefined
 }
 
 /** First match in the file's order wins. An absent condition matches everything. */
 export interface RouteConfig {
+  /** In metrics and access log. */
   readonly name: string
+  /** Default: everything. */
   readonly match: MatchConfig
   /** Name of the cluster. */
   readonly cluster: string
@@ -108,46 +132,56 @@ export interface RouteConfig {
   /** Tunnels by extended CONNECT (RFC 8441: WebSocket over HTTP/2) may take this route. Default false. */
   readonly extendedConnect: boolean
   readonly retry: RetryConfig
-  /** Replaces the authority sent upstream; default: the client's is kept. */
+  /** Replaces the authority sent upstream: `host` or `host:port`. Default undefined: the client's is kept. */
   readonly authority: string | undefined
 }
 
+/** The conditions of a route; all must hold. */
 export interface MatchConfig {
-  /** Exact host, or `*.example.org`; without port; lower case. */
+  /** Exact host, or `*.example.org`; without port; lower case. Default `[]`: any. */
   readonly hosts: readonly string[]
-  /** Matches whole segments: `/api` matches `/api` and `/api/x`, not `/apix`. */
+  /** Matches whole segments: `/api` matches `/api` and `/api/x`, not `/apix`. Default `/`. */
   readonly pathPrefix: string
   /** gRPC calls of this service, `package.Service`; in place of `pathPrefix`. */
   readonly grpcService: string | undefined
+  /** Exact, in upper case. Default `[]`: any. */
   readonly methods: readonly string[]
-  /** Field name (lower case) → exact value, or `undefined` for "is present". */
+  /** Field name (lower case) → exact value, or `undefined` for "is present". Default `[]`. */
   readonly headers: readonly { readonly name: string; readonly value: string | undefined }[]
 }
 
+/** When a request is tried again. */
 export interface RetryConfig {
-  /** Further attempts for requests that were certainly not processed. Default 2. */
+  /** Further attempts for requests that were certainly not processed, 0 to 10. Default 2. */
   readonly attempts: number
 }
 
+/** Endpoints that answer the same requests, and how they are spoken to. */
 export interface ClusterConfig {
+  /** In metrics and access log, and in routes. */
   readonly name: string
+  /** At least one, none twice. */
   readonly endpoints: readonly EndpointConfig[]
+  /** Default undefined: plain text. */
   readonly tls: ClusterTlsConfig | undefined
+  /** Default `auto`. */
   readonly protocol: UpstreamProtocol
   readonly http2: ClusterHttp2Config
+  /** From name resolution to a connection that can be used, TLS included, ms. Never Infinity. Default 5 s. */
   readonly connectTimeout: number
-  /** Request sent → response head. */
+  /** Request sent → response head, ms; also how long one waits for a connection. Default 60 s; Infinity: no limit. */
   readonly headTimeout: number
-  /** No byte of response content. */
+  /** No byte of response content, ms. Default 60 s; Infinity: no limit. */
   readonly bodyTimeout: number
-  /** Unused HTTP/1.1 connections are closed after this. */
+  /** Unused HTTP/1.1 connections are closed after this, ms. Never Infinity. Default 4 s. */
   readonly idleTimeout: number
-  /** Of HTTP/2, another connection is only made when every stream of the others is taken. */
+  /** In each worker. Of HTTP/2, another connection is only made when every stream of the others is taken. Default 256. */
   readonly maxConnectionsPerEndpoint: number
-  /** Requests that may wait for a connection or a stream; more get a 503. */
+  /** Requests that may wait for a connection or a stream of one endpoint, in each worker; more get a 503. Default 1,024. */
   readonly maxWaiting: number
   /** Host names are resolved again this often, ms. Default 30 s. */
   readonly resolveInterval: number
+  /** When an endpoint gets no more requests. */
   readonly ejection: EjectionConfig
 }
 
@@ -161,26 +195,34 @@ export interface ClusterConfig {
  */
 export type UpstreamProtocol = 'auto' | 'h1' | 'h2' | 'h2c'
 
+/** Where an endpoint listens; a host name with several machines behind it stands for an endpoint each. */
 export interface EndpointConfig {
+  /** An IP address, or a host name. */
   readonly host: string
+  /** 1 to 65,535. */
   readonly port: number
 }
 
+/** How a cluster's endpoints are spoken to over TLS. */
 export interface ClusterTlsConfig {
+  /** PEM file of the authorities to trust instead of Node's own. Default undefined. */
   readonly ca: string | undefined
+  /** PEM file of the certificate shown to endpoints that ask for one, with `key`. Default undefined. */
   readonly cert: string | undefined
+  /** PEM file of the private key of `cert`. */
   readonly key: string | undefined
+  /** The name their certificates must have, asked for by SNI. Default undefined: the endpoint's host. */
   readonly serverName: string | undefined
 }
 
 /** An endpoint that failed `consecutiveFailures` times in a row gets no requests for `baseTime`, doubled each time up to `maxTime`. */
 export interface EjectionConfig {
-  /** Default 5; 0 turns ejection off. */
+  /** After so many it is failing, and ejected if `maxShare` allows. Default 5; 0: neither, ever. */
   readonly consecutiveFailures: number
-  /** Default 1 s. */
+  /** The first time, ms; at most `maxTime`. Default 1 s. */
   readonly baseTime: number
-  /** Default 30 s. */
+  /** The longest, ms; failures older than this are forgotten when it is asked who is failing. Default 30 s. */
   readonly maxTime: number
-  /** At most this share of a cluster is out at once; the rest is used whatever its state. Default 0.5. */
+  /** At most this share of a cluster is out at once, 0 to 1; the rest is used whatever its state. Default 0.5. */
   readonly maxShare: number
 }

@@ -15,6 +15,11 @@ export function parseDuration(text: string): number | undefined {
   return parseQuantity(text, durationUnits)
 }
 
+/** ms as they are written: `30s`, `250ms`. */
+export function durationInWords(ms: number): string {
+  return ms % 1_000 === 0 ? `${ms / 1_000}s` : `${ms}ms`
+}
+
 /** `512B`, `64KiB`, `10MB` → bytes. Undefined for anything else. */
 export function parseSize(text: string): number | undefined {
   return parseQuantity(text, sizeUnits)

@@ -6,6 +6,7 @@ import type { DurationSnapshot, TrafficSnapshot } from './traffic.ts'
 
 /** What one listener's server says about itself. */
 export interface ListenerSnapshot {
+  /** As in the configuration. */
   readonly name: string
   /** `http://127.0.0.1:8080`. */
   readonly url: string
@@ -29,6 +30,7 @@ export interface ListenerSnapshot {
 
 /** The access log's own counters. */
 export interface AccessLogStats {
+  /** Lines given to it, ever. */
   readonly lines: number
   /** Lines not written because the file took none or too few. */
   readonly dropped: number
@@ -46,11 +48,13 @@ export interface Snapshot {
   readonly accessLog: AccessLogStats
 }
 
+/** What one process that serves needs. */
 export interface ProcessSnapshot {
+  /** Process id. */
   readonly pid: number
-  /** ms since 1970. */
+  /** When it started, ms since 1970. */
   readonly startedAt: number
-  /** Seconds of CPU, user and system. */
+  /** Seconds of CPU since it started, user and system. */
   readonly cpu: number
   /** Resident memory, bytes. */
   readonly memory: number
@@ -67,7 +71,11 @@ export function processSnapshot(): ProcessSnapshot {
   }
 }
 
-/** The work of several processes as one. An endpoint is out when every process took it out. */
+/**
+ * The work of several processes as one. An endpoint is out when every process took it out. It is
+ * failing when the attempts of all of them failed in a row so often as one process's must, and in
+ * none of them the last one was answered.
+ */
 export function mergeSnapshots(parts: readonly Snapshot[]): Snapshot {
   return {
     processes: parts.flatMap((part) => part.processes),
@@ -100,6 +108,7 @@ export function mergeSnapshots(parts: readonly Snapshot[]): Snapshot {
         http2: addHttp2(a.http2, b.http2),
         endpoints: mergeBy([...a.endpoints, ...b.endpoints], (x, y) => ({
           ...x,
+          ...mergeEvidence(x, y, a.consecutiveFailures),
           active: x.active + y.active,
           requests: x.requests + y.requests,
           failures: x.failures + y.failures,
@@ -121,6 +130,17 @@ export function mergeSnapshots(parts: readonly Snapshot[]): Snapshot {
     ),
   }
 }
+
+type Evidence = Pick<ClusterStats['endpoints'][number], 'failing' | 'failuresInRow' | 'answering'>
+
+function mergeEvidence(x: Evidence, y: Evidence, consecutiveFailures: number): Evidence {
+  const failuresInRow = x.failuresInRow + y.failuresInRow
+  const answering = x.answering || y.answering
+  return { failing: !answering && consecutiveFailures > 0 && failuresInRow >= consecutiveFailures, failuresInRow, answering }
+}
+
+/** Of a process that ended: it bears no witness to how an endpoint is. */
+const noEvidence: Evidence = { failing: false, failuresInRow: 0, answering: false }
 
 /**
  * What processes that ended leave behind: their counts go on counting, their present does not. As
@@ -150,7 +170,15 @@ export function pastOf(parts: readonly Snapshot[]): Snapshot {
       connections: 0,
       http2: pastHttp2(cluster.http2),
       // `ejected` stays out of the vote on whether every process took it out.
-      endpoints: cluster.endpoints.map((endpoint) => ({ ...endpoint, active: 0, waiting: 0, connections: 0, streams: 0, ejected: true })),
+      endpoints: cluster.endpoints.map((endpoint) => ({
+        ...endpoint,
+        ...noEvidence,
+        active: 0,
+        waiting: 0,
+        connections: 0,
+        streams: 0,
+        ejected: true,
+      })),
     })),
     accessLog,
   }
@@ -369,6 +397,12 @@ export function familiesOf(snapshot: Snapshot): FamilySnapshot[] {
       'heddle_endpoint_ejected',
       '1 while an endpoint gets no requests, in every worker.',
       perEndpoint((endpoint) => (endpoint.ejected ? 1 : 0)),
+    ),
+    family(
+      'gauge',
+      'heddle_endpoint_failing',
+      '1 while an endpoint failed so often in a row that it may be ejected, whether it is or not.',
+      perEndpoint((endpoint) => (endpoint.failing ? 1 : 0)),
     ),
     family('counter', 'heddle_access_log_lines_total', 'Lines given to the access log.', total(accessLog.lines)),
     family('counter', 'heddle_access_log_dropped_lines_total', 'Lines the access log could not write.', total(accessLog.dropped)),

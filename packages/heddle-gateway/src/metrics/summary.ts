@@ -7,10 +7,12 @@ import type { DurationSnapshot } from './traffic.ts'
 
 /** How long something took, ms. Percentiles are at most 0.8 % off, plus half a µs. All 0 when there were none. */
 export interface DurationSummary {
+  /** How many there were. */
   readonly count: number
   readonly min: number
   readonly max: number
   readonly avg: number
+  /** So many per cent took no longer; `p999` is 99.9 %, `p9999` 99.99 %. */
   readonly p50: number
   readonly p75: number
   readonly p90: number
@@ -24,16 +26,22 @@ export interface DurationSummary {
 export interface Summary {
   /** ms since 1970. */
   readonly at: number
+  /** Those that serve; one per worker. */
   readonly processes: readonly ProcessSnapshot[]
+  /** All of them; `active`: under way. */
   readonly requests: RequestSummary & { readonly active: number }
+  /** By listener; `active`: requests under way. */
   readonly listeners: readonly (ListenerSnapshot & RequestSummary & { readonly active: number; readonly http2: Http2Summary })[]
+  /** By route, those that had a request; the name is empty where no route matched. */
   readonly routes: readonly (RequestSummary & { readonly name: string })[]
   readonly clusters: readonly ClusterSummary[]
   /** gRPC calls by listener, route and method; `_OTHER` for methods no upstream has acknowledged. */
   readonly grpc: readonly GrpcSummary[]
+  /** All 0 without an access log. */
   readonly accessLog: AccessLogStats
 }
 
+/** One gRPC method, as one listener and route saw it. */
 export interface GrpcSummary {
   readonly listener: string
   readonly route: string
@@ -52,6 +60,7 @@ export interface Http2Summary extends Http2Counts {
   readonly framesPerWrite: number
 }
 
+/** Requests that are over: of the whole gateway, of a listener, or of a route. */
 export interface RequestSummary {
   /** Finished requests by what was answered: `2xx`, …; `none` when the client was gone first. */
   readonly statuses: Readonly<Record<string, number>>
@@ -67,10 +76,17 @@ export interface RequestSummary {
   readonly duration: DurationSummary
 }
 
+/** How a cluster is doing. */
 export interface ClusterSummary {
+  /** As in the configuration. */
   readonly name: string
+  /** So many failures in a row make an endpoint a failing one; 0: none ever is. */
+  readonly consecutiveFailures: number
+  /** Attempts under way or waiting. */
   readonly active: number
+  /** Requests waiting for a connection. */
   readonly waiting: number
+  /** Upstream connections in any state. */
   readonly connections: number
   readonly http2: Http2Summary
   readonly endpoints: readonly (EndpointStats & { readonly latency: DurationSummary; readonly duration: DurationSummary })[]

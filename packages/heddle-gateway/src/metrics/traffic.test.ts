@@ -63,6 +63,7 @@ function snapshotOf(traffic: Traffic, pid = 1): Snapshot {
     clusters: [
       {
         name: 'app',
+        consecutiveFailures: 5,
         active: 1,
         waiting: 0,
         connections: 1,
@@ -75,6 +76,9 @@ function snapshotOf(traffic: Traffic, pid = 1): Snapshot {
             failures: 1,
             ejections: 1,
             ejected: pid === 1,
+            failing: pid === 1,
+            failuresInRow: pid === 1 ? 5 : 0,
+            answering: pid !== 1,
             waiting: 2,
             connections: 1,
             streams: 3,

@@ -4,7 +4,7 @@ import type { Cluster, Endpoint } from '../upstream/index.ts'
 import type { Forward } from './forward.ts'
 import type { DeadlineQueue, Waiting } from './deadlines.ts'
 import type { Plan } from './plan.ts'
-import { blamesEndpoint } from './reason.ts'
+import { blamesEndpoint, upstreamReason, type Reason } from './reason.ts'
 
 /**
  * The upstream leg of a request: one try at one endpoint. It keeps the endpoint's books, and passes
@@ -108,9 +108,11 @@ export class Attempt implements ClientExchangeHandler, Waiting {
     if (!this.over) this.ticket?.cancel(reason)
   }
 
-  /** As `cancel`, because the endpoint was too slow: that counts against it. */
+  /** As `cancel`, because it took too long: that counts against an endpoint that had all of the request. */
   giveUp(now: Instant): void {
-    if (this.exchange !== undefined) this.blame(now)
+    const { requestEnded, isTunnelRequest } = this.forward
+    // Before the end of the request it was its client who was slow.
+    if (this.exchange !== undefined && (requestEnded || isTunnelRequest)) this.blame(now)
     this.cancel(CancelReason.Timeout)
   }
 
@@ -131,6 +133,11 @@ export class Attempt implements ClientExchangeHandler, Waiting {
     return code === 'PEER_CLOSED' || code === 'PEER_RESET' || code === 'NETWORK_ERROR'
   }
 
+  /** Why `error` ended it. */
+  reasonOf(error: HeddleError): Reason {
+    return upstreamReason(error, this.earlierStreak >= 0, this.forward.isTunnelRequest)
+  }
+
   onOpen(exchange: Exchange): void {
     this.exchange = exchange
     this.sent = 0
@@ -139,11 +146,12 @@ export class Attempt implements ClientExchangeHandler, Waiting {
     else this.forward.onUpstreamOpen(this, exchange)
   }
 
-  /** The connection was lost, or refused the request, before that was acted on: the pool looks for another one. */
+  /** The connection was lost, or refused the request, before that was acted on: what comes from now on is held for the next one. */
   onMove(): void {
     this.exchange = undefined
     this.endWait()
-    this.startWait()
+    // Within `exchange()` there is no ticket yet; `start` sees to it.
+    if (!this.detached && this.ticket !== undefined) this.startWait()
   }
 
   onHead(head: Head, end: boolean): void {
@@ -175,7 +183,9 @@ export class Attempt implements ClientExchangeHandler, Waiting {
     this.endWait()
     this.cluster.finish(this.endpoint)
     const { detached } = this
-    if (error !== undefined && !detached && blamesEndpoint(error, this.earlierStreak >= 0) && !this.wasStale(error)) this.blame(this.forward.proxy.clock.now())
+    const tunnel = this.forward.isTunnelRequest
+    if (error !== undefined && !detached && blamesEndpoint(error, this.earlierStreak >= 0, tunnel) && !this.wasStale(error))
+      this.blame(this.forward.proxy.clock.now())
     else if (this.earlierStreak < 0) this.endpoint.health.endUndecided(this.trial)
     if (!detached) this.forward.onUpstreamClose(this, error)
   }

@@ -22,8 +22,9 @@ import { HeldContent } from './held-content.ts'
 import { IdleWatch } from './idle-watch.ts'
 import { planRequest, Refusal, type Plan } from './plan.ts'
 import type { ListenerState, Proxy } from './proxy.ts'
-import { clientCancelReason, upstreamCancelReason, upstreamReason, type Reason } from './reason.ts'
+import { clientCancelReason, upstreamCancelReason, type Reason } from './reason.ts'
 import { recordClientError, startRecord } from './recording.ts'
+import { requestTrailers } from './request-fields.ts'
 
 /** Request content kept until the response begins, so that it can be sent again, bytes. */
 const replayLimit = 65_536
@@ -146,9 +147,10 @@ export class Forward implements ExchangeHandler, Waiting {
 
   onTrailers(fields: Fields): void {
     this.requestEnded = true
-    this.trailers = fields
+    const sent = requestTrailers(fields)
+    this.trailers = sent
     if (this.phase !== Phase.Trying && this.phase !== Phase.Responding) return
-    this.attempt?.exchange?.sendTrailers(fields)
+    this.attempt?.exchange?.sendTrailers(sent)
     this.requestSent()
   }
 
@@ -283,10 +285,10 @@ export class Forward implements ExchangeHandler, Waiting {
     if (phase === Phase.Trying) {
       if (error === undefined) this.refuse('upstream_closed')
       else if (this.isTunnelRequest && error instanceof UsageError) this.refuse('tunnel_unsupported')
-      else if (!this.retry(attempt, error)) this.refuse(upstreamReason(error), error.wireCode)
+      else if (!this.retry(attempt, error)) this.refuse(attempt.reasonOf(error), error.wireCode)
     } else if (error !== undefined && (phase === Phase.Tunnel || (phase === Phase.Responding && !this.responseEnded))) {
       // What the client has must not look complete.
-      this.cut(upstreamReason(error, true), phase === Phase.Tunnel ? CancelReason.ConnectError : clientCancelReason(error), error.wireCode)
+      this.cut(attempt.reasonOf(error), phase === Phase.Tunnel ? CancelReason.ConnectError : clientCancelReason(error), error.wireCode)
     }
   }
 

@@ -118,6 +118,7 @@ const statuses: Readonly<Record<Reason, number>> = {
   upstream_truncated: GrpcStatus.Internal,
   upstream_protocol_error: GrpcStatus.Internal,
   tunnel_unsupported: GrpcStatus.Unimplemented,
+  upgrade_refused: GrpcStatus.Unimplemented,
   tunnel_idle: GrpcStatus.Cancelled,
   client_closed: GrpcStatus.Cancelled,
   client_error: GrpcStatus.Internal,

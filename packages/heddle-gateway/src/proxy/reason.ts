@@ -25,6 +25,7 @@ export type Reason =
   | 'upstream_truncated'
   | 'upstream_protocol_error'
   | 'tunnel_unsupported'
+  | 'upgrade_refused'
   | 'tunnel_idle'
   | 'client_closed'
   | 'client_error'
@@ -57,6 +58,7 @@ export const statuses: Readonly<Partial<Record<Reason, number>>> = {
   upstream_truncated: 502,
   upstream_protocol_error: 502,
   tunnel_unsupported: 502,
+  upgrade_refused: 502,
   shutdown: 503,
   internal_error: 500,
 }
@@ -85,9 +87,15 @@ const upstreamReasons: Readonly<Partial<Record<ErrorCode, Reason>>> = {
   SHUTDOWN: 'shutdown',
 }
 
-/** `responded`: the response's head had come, so the request was acted on whatever the error says. */
-export function upstreamReason(error: HeddleError, responded = false): Reason {
-  return !responded && isRefusal(error) ? 'upstream_refused' : (upstreamReasons[error.code] ?? 'internal_error')
+/**
+ * `responded`: the response's head had come, so the request was acted on whatever the error says.
+ * `tunnelRequest`: it was asked for a tunnel; what it said then was neither that nor a refusal.
+ */
+export function upstreamReason(error: HeddleError, responded = false, tunnelRequest = false): Reason {
+  if (responded) return upstreamReasons[error.code] ?? 'internal_error'
+  if (isRefusal(error)) return 'upstream_refused'
+  if (tunnelRequest && error.code === 'PROTOCOL_ERROR') return 'upgrade_refused'
+  return upstreamReasons[error.code] ?? 'internal_error'
 }
 
 /**
@@ -98,16 +106,18 @@ export function isRefusal({ unprocessed, wireCode, code }: HeddleError): boolean
   return unprocessed && wireCode !== undefined && (code === 'PEER_RESET' || code === 'PEER_CLOSED')
 }
 
-/** True for failures the endpoint is to blame for: they count towards its ejection. `responded`: see {@link upstreamReason}. */
-export function blamesEndpoint(error: HeddleError, responded = false): boolean {
+/** True for failures the endpoint is to blame for: they count towards its ejection. See {@link upstreamReason}. */
+export function blamesEndpoint(error: HeddleError, responded = false, tunnelRequest = false): boolean {
   // RST_STREAM with CANCEL is about this one request: somebody behind the endpoint lost interest in it.
   if (error.code === 'PEER_RESET' && error.wireCode === 0x8) return false
-  switch (upstreamReason(error, responded)) {
+  switch (upstreamReason(error, responded, tunnelRequest)) {
     case 'queue_full':
     case 'queue_timeout':
     case 'shutdown':
     case 'internal_error':
     case 'upstream_refused':
+    // Any client can ask for an Upgrade, and an upstream may ignore it (RFC 9110 §7.8).
+    case 'upgrade_refused':
       return false
     default:
       return true

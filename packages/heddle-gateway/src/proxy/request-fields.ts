@@ -64,6 +64,21 @@ function join(list: string, value: string): string {
 }
 
 /**
+ * What stands in the trailers sent upstream. Who the client is, no proxy says there; upstreams that
+ * merge trailers into the head (RFC 9110 §6.5.1) would believe whoever wrote it.
+ */
+export function requestTrailers(fields: Fields): Fields {
+  let clean = true
+  for (let i = 0; i < fields.length; i += 2) if (isForwarding(fields[i] as string)) clean = false
+  if (clean) return fields
+  const sent: string[] = []
+  for (let i = 0; i < fields.length; i += 2) {
+    if (!isForwarding(fields[i] as string)) sent.push(fields[i] as string, fields[i + 1] as string)
+  }
+  return sent
+}
+
+/**
  * True for the fields by which proxies tell who the client is, and for what upstreams that map `-`
  * and `_` to the same variable (CGI, WSGI) would take for one of them.
  */

@@ -143,7 +143,7 @@ class HostIndex {
 }
 
 /** Whether `pattern` matches `name`, where a name that begins with a dot stands for all names below it. */
-function covers(pattern: string, name: string): boolean {
+export function covers(pattern: string, name: string): boolean {
   if (!pattern.startsWith('*.')) return pattern === name
   const suffix = pattern.slice(1)
   return name.endsWith(suffix) && (name.length > suffix.length || name.startsWith('.'))

@@ -38,6 +38,8 @@ export interface ClusterStats {
   readonly active: number
   /** Requests waiting for a connection. */
   readonly waiting: number
+  /** So many failures in a row make an endpoint a failing one; 0: none ever is. */
+  readonly consecutiveFailures: number
   /** Upstream connections in any state. */
   readonly connections: number
   /** Of these, those that speak HTTP/2. */
@@ -174,8 +176,10 @@ export class Cluster {
 
   stats(): ClusterStats {
     const { waiting, connections, http2, resetsSent, resetsReceived, origins } = this.#client.stats()
+    const now = this.#clock.now()
     return {
       name: this.name,
+      consecutiveFailures: this.config.ejection.consecutiveFailures,
       active: this.active,
       waiting,
       connections,
@@ -198,6 +202,9 @@ export class Cluster {
           failures: endpoint.failures,
           ejections: endpoint.health.ejections,
           ejected: endpoint.health.isOut,
+          failing: endpoint.health.isFailing(now),
+          failuresInRow: endpoint.health.recentFailures(now),
+          answering: endpoint.health.isAnswering(now),
           waiting: sum(own, (stats) => stats.waiting),
           connections: sum(own, (stats) => stats.connections),
           streams: sum(own, (stats) => stats.http2.streams),

@@ -17,6 +17,12 @@ export interface EndpointStats {
   readonly ejections: number
   /** True while it gets no requests, or a single one to try it. */
   readonly ejected: boolean
+  /** True after `consecutiveFailures` in a row, until an answer or `maxTime` ms without another one; also where `maxShare` keeps it in. */
+  readonly failing: boolean
+  /** Failures in a row, the last no older than `maxTime` ms. */
+  readonly failuresInRow: number
+  /** True while its last attempt, no older than `maxTime` ms, did not fail. */
+  readonly answering: boolean
   /** Requests waiting for a connection to it, or for a stream. */
   readonly waiting: number
   /** Open connections. */

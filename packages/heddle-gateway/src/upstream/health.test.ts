@@ -83,10 +83,61 @@ test('never more than the share is out: the last ones are used whatever their st
   equal(only.isOut, false)
 })
 
-test('consecutiveFailures 0 turns ejection off', () => {
+test('consecutiveFailures 0 turns ejection off, and the judgement', () => {
   const { a } = pairOf({ consecutiveFailures: 0 })
   failTimes(a, 1_000)
   equal(a.isOut, false)
+  equal(a.isFailing(0), false)
+})
+
+test('who fails so often is failing, also where the share keeps it in, until it succeeds', () => {
+  const { a, b } = pairOf()
+  failTimes(a, 3)
+  failTimes(b, 2)
+  equal(a.isFailing(0), true, 'it is out')
+  equal(b.isFailing(0), false)
+  failTimes(b, 1)
+  equal(b.isOut, false)
+  equal(b.isFailing(0), true, 'it is in')
+  equal(b.isAnswering(0), false)
+  b.succeed()
+  equal(b.isFailing(0), false)
+  equal(b.isAnswering(0), true)
+  const { a: kept } = pairOf({ maxShare: 0 })
+  failTimes(kept, 3)
+  equal(kept.isOut, false)
+  equal(kept.isFailing(0), true)
+})
+
+test('failures that nobody has repeated for maxTime are forgotten until the next one', () => {
+  const { a, b } = pairOf()
+  failTimes(a, 3, 100)
+  failTimes(b, 3, 100)
+  for (const health of [a, b]) {
+    equal(health.isFailing(4_099), true)
+    equal(health.isFailing(4_100), false)
+  }
+  equal(b.recentFailures(4_100), 0)
+  b.fail(5_000, false, -1)
+  equal(b.isFailing(5_000), true, 'one more is enough')
+  equal(a.startAttempt(6_000), true)
+  equal(a.isFailing(6_000), true, 'what it was is not over while it is on trial')
+  a.succeed()
+  equal(a.isFailing(6_000), false)
+})
+
+test('who answers is one whose last attempt did, and not long ago', () => {
+  const { a } = pairOf()
+  equal(a.isAnswering(0), false, 'nobody asked it yet')
+  a.startAttempt(100)
+  equal(a.isAnswering(100), false, 'nor has it answered')
+  a.succeed()
+  equal(a.isAnswering(4_099), true)
+  equal(a.isAnswering(4_100), false)
+  a.startAttempt(5_000)
+  equal(a.isAnswering(5_000), true)
+  a.fail(5_000, false, -1)
+  equal(a.isAnswering(5_000), false)
 })
 
 test('an endpoint that breaks every response off is taken out although it sends heads', () => {
@@ -104,4 +155,19 @@ test('who leaves the cluster makes room', () => {
   a.leave()
   equal(outage.out, 0)
   equal(a.isUsable(0), true)
+})
+
+test('a trial that shows nothing for baseTime leaves the endpoint to another', () => {
+  const { a, outage } = pairOf()
+  failTimes(a, 3)
+  const start = a.outUntil
+  equal(a.startAttempt(start), true)
+  const end = start + outage.config.baseTime
+  equal(a.isUsable(end - 1), false)
+  equal(a.startAttempt(end - 1), false)
+  equal(a.isUsable(end), true)
+  equal(a.startAttempt(end), true, 'the next trial')
+  equal(a.isUsable(end), false)
+  a.succeed()
+  equal(a.isOut, false)
 })

@@ -6,14 +6,10 @@ import { ListenError } from '../listen-error.ts'
 import { pastOf, withPast, type Snapshot } from '../metrics/index.ts'
 import type { ListeningAddress } from '../service.ts'
 import type { Order, Report } from './messages.ts'
+import { RestartDelay } from './restart-delay.ts'
 
 /** How long a worker may take to answer a question for its counts, ms; then its last answer stands. */
 const answerTime = 1_000
-/** A worker that dies is replaced after this, ms; doubled while they keep dying. */
-const restartDelay = 100
-const maxRestartDelay = 10_000
-/** A worker that lived so long, ms, died of something new: the delay starts again. */
-const steadyTime = 10_000
 /** What a worker may take beyond its deadline to say that it is done, ms; then it is killed. */
 const exitTime = 2_000
 
@@ -35,7 +31,7 @@ export class Workers {
   /** What workers that are gone have counted. */
   #past: Snapshot | undefined
   #addresses: readonly ListeningAddress[] = []
-  #delay = restartDelay
+  readonly #restartDelay = new RestartDelay()
   #timers = new Set<NodeJS.Timeout>()
   #closing: Promise<void> | undefined
 
@@ -111,21 +107,21 @@ export class Workers {
     this.#members.delete(member)
     if (member.last !== undefined) this.#past = pastOf(this.#past === undefined ? [member.last] : [this.#past, member.last])
     if (this.#closing !== undefined || !member.isServing) return
-    this.#delay = Date.now() - member.bornAt >= steadyTime ? restartDelay : Math.min(this.#delay * 2, maxRestartDelay)
-    this.#onError(`worker ${member.worker.process.pid} ended (${how}); another one starts in ${this.#delay} ms`)
-    this.#replace()
+    const delay = this.#restartDelay.after(Date.now() - member.bornAt)
+    this.#onError(`worker ${member.worker.process.pid} ended (${how}); another one starts in ${delay} ms`)
+    this.#replace(delay)
   }
 
-  #replace(): void {
+  #replace(delay: number): void {
     const timer = setTimeout(() => {
       this.#timers.delete(timer)
       this.#fork().catch((error: unknown) => {
         if (this.#closing !== undefined) return
-        this.#delay = Math.min(this.#delay * 2, maxRestartDelay)
-        this.#onError(`a worker could not start (${(error as Error).message}); tried again in ${this.#delay} ms`)
-        this.#replace()
+        const next = this.#restartDelay.after(0)
+        this.#onError(`a worker could not start (${(error as Error).message}); tried again in ${next} ms`)
+        this.#replace(next)
       })
-    }, this.#delay)
+    }, delay)
     this.#timers.add(timer)
   }
 }

@@ -21,7 +21,7 @@ import type { ClientExchangeHandler, Ticket } from './ticket.ts'
 export class Client {
   readonly #pool: Pool
 
-  /** Throws UsageError for an option out of range. */
+  /** Throws UsageError for an option that is unknown, and for one out of range. */
   constructor(options: ClientOptions = {}) {
     this.#pool = new Pool(new Settings(options))
   }

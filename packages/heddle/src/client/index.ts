@@ -2,6 +2,7 @@
 export { Client } from './client.ts'
 export type { FetchInit, FetchInput, InformationalResponse } from './fetch-init.ts'
 export { fetch } from './fetch-shared.ts'
+export { clientLimits, type Http1Limits } from '../h1/index.ts'
 export type { ClientOptions, ClientTlsOptions, Dialler, ExchangeOptions, ProxyOption } from './options.ts'
 export type { Origin } from './origin.ts'
 export type { ClientProtocol } from './protocols.ts'

@@ -108,7 +108,7 @@ test('the way to an origin', () => {
   assert.deepEqual([routeTo(http, direct).options.localAddress, routeTo(http, direct).options.family], ['127.0.0.1', 4])
   assert.equal(routeTo(https, direct).options.tls, direct.tls, 'one object: io caches by identity')
 
-  const proxied = new Settings({ proxy: 'http://u:p@p.test:3128', tls: { ca: 'our own' } })
+  const proxied = new Settings({ proxy: 'http://u:p@p.test:3128', tls: { ca: '-----BEGIN CERTIFICATE-----' } })
   const authorization = 'Basic dTpw'
   const plain = routeTo(http, proxied)
   assert.deepEqual([plain.target, plain.options.proxy, plain.options.tls], [{ host: 'p.test', port: 3128 }, undefined, undefined])
@@ -116,7 +116,7 @@ test('the way to an origin', () => {
   const tunnel = routeTo(https, proxied)
   assert.deepEqual([tunnel.target, tunnel.http1.absoluteForm], [{ host: 'a.test', port: 443 }, undefined])
   assert.deepEqual(tunnel.options.proxy, { host: 'p.test', port: 3128, authorization, tls: undefined })
-  const secure = routeTo(http, new Settings({ proxy: 'https://p.test', tls: { ca: 'our own' } }))
+  const secure = routeTo(http, new Settings({ proxy: 'https://p.test', tls: { ca: '-----BEGIN CERTIFICATE-----' } }))
   assert.deepEqual([secure.target, secure.options.tls?.ca], [{ host: 'p.test', port: 443 }, undefined])
 
   const unix = new Settings({ socketPath: '/run/a.sock' })

@@ -1,5 +1,5 @@
 import { BlockList, isIP } from 'node:net'
-import { UsageError } from '../http/index.ts'
+import { checkOptionNames, UsageError } from '../http/index.ts'
 import type { ProxyOption } from './options.ts'
 
 /** A proxy to reach origins through. */
@@ -36,6 +36,7 @@ export class ProxyRules {
       this.#exempt = new ProxyExemptions('')
     } else {
       const isRule = typeof option === 'object' && !(option instanceof URL)
+      if (isRule) checkOptionNames('Client', 'proxy', option, { url: true, noProxy: true })
       this.#http = this.#https = parseProxy(isRule ? option.url : option, 'the option proxy')
       this.#exempt = new ProxyExemptions((isRule ? option.noProxy : undefined) ?? '')
     }

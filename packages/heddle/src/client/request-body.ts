@@ -1,5 +1,5 @@
 import type { Exchange } from '../http/index.ts'
-import { sourceOf, StreamSource, typeOf, type BodySource, type Source } from '../web/index.ts'
+import { cancelSource, sourceOf, StreamSource, typeOf, type BodySource, type Source } from '../web/index.ts'
 
 /** The content of a request: bytes, a Blob, or something that can be read once. */
 export class RequestContent {
@@ -45,7 +45,7 @@ export class RequestContent {
   discard(reason: unknown): void {
     const source = this.#source
     if (this.begun || source instanceof Uint8Array || source instanceof Blob) return
-    if (!(source instanceof ReadableStream)) source.cancel(reason)
+    if (!(source instanceof ReadableStream)) cancelSource(source, reason)
     else if (!source.locked) source.cancel(reason).catch(() => {})
   }
 }
@@ -105,7 +105,7 @@ export class ContentSender {
   stop(reason: unknown): void {
     if (this.#stopped || this.finished) return
     this.#stopped = true
-    this.#source.cancel(reason)
+    cancelSource(this.#source, reason)
     this.resume()
   }
 

@@ -1,9 +1,11 @@
 import { createHash, randomBytes } from 'node:crypto'
+import { clientLimits as http1Limits } from '../h1/index.ts'
 import { clientLimits, ResetCounts, type Http2Limits } from '../h2/index.ts'
-import { UsageError } from '../http/index.ts'
-import { dial, systemClock, TlsSessions, type Clock, type TlsClientOptions } from '../io/index.ts'
+import { checkLimits, checkOptionNames, UsageError } from '../http/index.ts'
+import { checkTlsClientOptions, dial, systemClock, TlsSessions, type Clock, type TlsClientOptions } from '../io/index.ts'
 import { makeEngine as heddleEngine, type EngineMaker, type EngineOptions } from './engine.ts'
 import { loopHold, type LoopHold } from './loop-hold.ts'
+import { clientOptionNames } from './option-names.ts'
 import type { ClientOptions, Dialler } from './options.ts'
 import { alpnOf, checkedProtocols, type ClientProtocol } from './protocols.ts'
 import { ProxyRules } from './proxy.ts'
@@ -37,8 +39,9 @@ export class Settings {
   /** Holds the event loop while requests are under way; undefined with a clock that is not the system's. */
   readonly loopHold: LoopHold | undefined
 
-  /** Throws UsageError for a value out of range. */
+  /** Throws UsageError for an option that is unknown, and for a value out of range. */
   constructor(options: ClientOptions, makeEngine: EngineMaker = heddleEngine) {
+    checkOptionNames('Client', '', options, clientOptionNames)
     this.options = options
     this.maxConnectionsPerOrigin = count('maxConnectionsPerOrigin', options.maxConnectionsPerOrigin, 128, 1)
     this.maxConnections = count('maxConnections', options.maxConnections, Infinity, 1)
@@ -55,12 +58,18 @@ export class Settings {
     this.h2c = options.h2c === true
     if (this.h2c && !this.protocols.includes('h2')) throw new UsageError("h2c needs 'h2' among the protocols")
     this.connectsWhenFull = choice('whenFull', options.whenFull, ['queue', 'connect']) === 'connect'
+    if (options.tls !== undefined) {
+      checkTlsClientOptions('Client', options.tls)
+      if ('alpn' in options.tls) throw new UsageError('Client: tls.alpn is what the client chooses itself')
+    }
     this.tls = { sessions: new TlsSessions(), ...options.tls, alpn: alpnOf(this.protocols) }
     this.tlsHttp1 = { ...this.tls, alpn: alpnOf(['h1']) }
     this.resets = new ResetCounts()
+    const http1 = options.limits === undefined ? {} : { limits: checkLimits('Client', 'limits', options.limits, http1Limits) }
+    const http2 = options.http2 === undefined ? {} : checkLimits('Client', 'http2', options.http2, clientLimits)
     this.engines = {
-      http1: { websocketKey, websocketAccept, ...checkedLimits('limits', options.limits) },
-      http2: { limits: http2Limits(checkedLimits('http2', options.http2).limits), resets: this.resets },
+      http1: { websocketKey, websocketAccept, ...http1 },
+      http2: { limits: http2Limits(http2), resets: this.resets },
     }
     this.makeEngine = makeEngine
     this.loopHold = options.clock === undefined || options.clock === systemClock() ? loopHold : undefined
@@ -86,16 +95,6 @@ function choice<T extends string>(name: string, value: T | undefined, choices: r
   if (value === undefined) return choices[0]
   if (!choices.includes(value)) throw new UsageError(`${name} must be ${choices.map((each) => `'${each}'`).join(' or ')}`)
   return value
-}
-
-/** The limits that are given; one that is undefined is not. */
-function checkedLimits<T extends object>(option: string, limits: Partial<T> | undefined): { limits?: Partial<T> } {
-  if (limits === undefined) return {}
-  const given = Object.entries(limits).filter(([, value]) => value !== undefined)
-  for (const [name, value] of given) {
-    if (!(typeof value === 'number' && value >= 0)) throw new UsageError(`${option}.${name} must be a number, 0 or more`)
-  }
-  return { limits: Object.fromEntries(given) as Partial<T> }
 }
 
 /** A connection usually runs this many streams at once (RFC 9113 §6.5.2). */

@@ -41,6 +41,26 @@ describe('the life of a connection', () => {
     )
   })
 
+  test('a request opened while a response is read leaves a turn later: what lay behind that is no answer', () => {
+    for (const more of ['', `${ok}Content-Length: 4\r\n\r\nevil`]) {
+      const bench = client()
+      let second: Log | undefined
+      request(bench, head('GET', [], '/1')).on = { onClose: () => void (second = request(bench, head('GET', [], '/2'))) }
+      bench.flush().dirt = 0
+      bench.feed(empty)
+      assert.equal(bench.dirt, 1)
+      assert.doesNotMatch(bench.wire, /\/2/)
+      // The rest of what had arrived: the driver reads on before it comes to the next batch.
+      if (more !== '') bench.feed(more)
+      else bench.flush()
+      assert.equal(bench.wire.includes('/2'), more === '')
+      assert.equal(second?.error?.unprocessed, more === '' ? undefined : true)
+      assert.equal(second?.head, undefined)
+      assert.equal(bench.closing, more === '' ? 'no' : 'reset')
+      if (more === '') assert.equal(bench.feed(empty).log.exchanges[1]?.closed, 1)
+    }
+  })
+
   test('Connection: close is told with the head', () => {
     const bench = client()
     const log = request(bench)

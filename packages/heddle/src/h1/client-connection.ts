@@ -75,6 +75,9 @@ export class ClientConnection extends Connection {
     const exchange = new Http1Exchange(this, this.info, handler)
     exchange.startAt = this.queue.queued
     this.current = exchange
+    // RFC 9112 §6.3: what comes behind a response is no answer to anything. It may have arrived with
+    // it, in the same TLS record or not, and is seen before a request that leaves a turn later.
+    if (this.inputTurn) this.postponed = true
     this.toldOpenable = 0
     this.request = new ClientRequest()
     this.discarding = false

@@ -23,6 +23,8 @@ import { advance, allows, Phase, Step } from './state.ts'
 /** Owned chunks up to this are copied: that costs less than a piece of their own. */
 const smallChunk = 2_048
 const noBytes = Buffer.alloc(0)
+/** Input that has to wait is read up to this, for behind it may come the news that the peer has gone. */
+const backlogSize = 65_536
 
 /**
  * What both roles have in common: the message received, the message sent, and back pressure. A role
@@ -44,7 +46,8 @@ export abstract class Connection extends RunLoop implements HttpConnection, Exch
   protected unconsumed: number
   /** Received and not looked at: what is in front of it has to end first. */
   private backlog: Buffer
-  protected backlogLength: number
+  private backlogStart: number
+  private backlogLimit: number
   private contentArrived: boolean
 
   constructor(info: ConnectionInfo, handler: ConnectionHandler, limits: Http1Limits) {
@@ -59,7 +62,8 @@ export abstract class Connection extends RunLoop implements HttpConnection, Exch
     this.received = 0
     this.unconsumed = 0
     this.backlog = noBytes
-    this.backlogLength = 0
+    this.backlogStart = 0
+    this.backlogLimit = 0
     this.contentArrived = false
   }
 
@@ -96,8 +100,10 @@ export abstract class Connection extends RunLoop implements HttpConnection, Exch
 
   get wantsInput(): boolean {
     if (this.stage !== Stage.Open) return this.stage === Stage.Lingering
-    if (this.backlogLength > 0 || this.drainOver) return false
-    if (this.receiving === Phase.Head) return this.mayReceiveHead
+    if (this.drainOver) return false
+    const { backlogLength } = this
+    if (this.receiving === Phase.Head) return backlogLength === 0 && this.mayReceiveHead
+    if (backlogLength > 0) return backlogLength < backlogSize
     return this.unconsumed < this.limits.receiveWindow || this.receiving === Phase.Ended
   }
 
@@ -137,30 +143,45 @@ export abstract class Connection extends RunLoop implements HttpConnection, Exch
     }
   }
 
+  protected get backlogLength(): number {
+    return this.backlogLimit - this.backlogStart
+  }
+
   /** Keeps a copy of `buffer[at, limit)` until it can be looked at. */
   protected keep(buffer: Uint8Array, at: number, limit: number): void {
-    const needed = this.backlogLength + limit - at
-    if (needed > this.backlog.length) {
-      const grown = Buffer.allocUnsafeSlow(Math.max(needed, 1024))
-      this.backlog.copy(grown, 0, 0, this.backlogLength)
-      this.backlog = grown
+    if (buffer === this.backlog) {
+      // It is the backlog that is being read: what is left of it lies where it should.
+      this.backlogStart = at
+      this.backlogLimit = limit
+      return
     }
-    Buffer.prototype.copy.call(buffer, this.backlog, this.backlogLength, at, limit)
-    this.backlogLength = needed
+    const { backlog, backlogLength } = this
+    const needed = backlogLength + limit - at
+    if (this.backlogStart + needed > backlog.length) {
+      // Moved within the array only while it is half empty, so that small pieces do not move the rest each time.
+      if (needed > backlog.length / 2) this.backlog = Buffer.allocUnsafeSlow(Math.max(needed, backlog.length * 2, 1024))
+      backlog.copy(this.backlog, 0, this.backlogStart, this.backlogLimit)
+      this.backlogStart = 0
+      this.backlogLimit = backlogLength
+    }
+    Buffer.prototype.copy.call(buffer, this.backlog, this.backlogLimit, at, limit)
+    this.backlogLimit += limit - at
   }
 
   protected resume(): boolean {
     if (this.backlogLength === 0) return false
     if (this.receiving === Phase.Head ? !this.mayReceiveHead : this.receiving !== Phase.Tunnel) return false
-    const { backlog, backlogLength } = this
-    this.dropBacklog()
-    this.read(backlog, 0, backlogLength)
+    const { backlog, backlogStart, backlogLimit } = this
+    this.backlogStart = backlogLimit
+    this.read(backlog, backlogStart, backlogLimit)
+    if (this.backlogLength === 0) this.dropBacklog()
     return true
   }
 
   private dropBacklog(): void {
     this.backlog = noBytes
-    this.backlogLength = 0
+    this.backlogStart = 0
+    this.backlogLimit = 0
   }
 
   protected dropInput(): void {

@@ -292,15 +292,42 @@ describe('memory', () => {
     const bench = server({}, () => {})
     bench.feed(`${get}\r\n`)
     assert.equal(bench.engine.wantsInput, true)
+    // Behind a few there may still be news: that the client has gone.
     bench.feed(`${get}\r\n`.repeat(3))
+    assert.equal(bench.engine.wantsInput, true)
+    assert.equal(bench.log.exchanges.length, 1)
+    const count = Math.ceil(65_536 / (get.length + 2))
+    for (let i = 4; i <= count; i++) bench.feed(`${get}\r\n`)
     assert.equal(bench.engine.wantsInput, false)
     assert.equal(bench.log.exchanges.length, 1)
-    for (let i = 0; i < 4; i++) {
+    for (let i = 0; i <= count; i++) {
       bench.log.exchanges[i]?.exchange?.sendHead(responseHead(200), true)
       bench.flush()
     }
-    assert.equal(bench.answers.length, 4)
+    assert.equal(bench.answers.length, count + 1)
     assert.equal(bench.engine.wantsInput, true)
+  })
+
+  test('what waits behind is not copied again for every request that is answered', () => {
+    const bench = server({}, () => {})
+    bench.feed(`${get}\r\n`.repeat(1_500))
+    let copied = 0
+    const { copy } = Buffer.prototype
+    Buffer.prototype.copy = function (this: Buffer, ...parameters: Parameters<typeof copy>) {
+      const byteCount = copy.apply(this, parameters)
+      copied += byteCount
+      return byteCount
+    }
+    try {
+      for (let i = 0; i < 1_500; i++) {
+        bench.log.exchanges[i]?.exchange?.sendHead(responseHead(200), true)
+        bench.flush()
+      }
+    } finally {
+      Buffer.prototype.copy = copy
+    }
+    assert.equal(bench.answers.length, 1_500)
+    assert.ok(copied < 1_000_000, `${copied} bytes were copied`)
   })
 
   test('a client that sends requests and reads no answers is not read any more', () => {

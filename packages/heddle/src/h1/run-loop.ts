@@ -50,6 +50,10 @@ export abstract class RunLoop implements StreamEngine {
   /** Octets of content thrown away. */
   protected dropped: number
   protected peerEnded: boolean
+  /** Input was received and `transmit` has not followed: more may lie ready behind it. */
+  protected inputTurn: boolean
+  /** Nothing is handed over by the next `transmit`; the driver is asked for another. */
+  protected postponed: boolean
 
   /** Instants; Infinity while the limit does not apply. What `waitDeadline` waits for is the role's. */
   protected waitDeadline: Instant
@@ -76,6 +80,8 @@ export abstract class RunLoop implements StreamEngine {
     this.drainOver = false
     this.dropped = 0
     this.peerEnded = false
+    this.inputTurn = false
+    this.postponed = false
     this.waitDeadline = Infinity
     this.bodyDeadline = Infinity
     this.sendDeadline = Infinity
@@ -119,6 +125,7 @@ export abstract class RunLoop implements StreamEngine {
 
   receive(buffer: Uint8Array, start: number, limit: number, now: Instant): void {
     this.enter()
+    this.inputTurn = true
     if (this.stage === Stage.Open) this.take(buffer, start, limit)
     else this.swallow(limit - start)
     this.leave(now, false)
@@ -145,6 +152,8 @@ export abstract class RunLoop implements StreamEngine {
     this.enter()
     this.tellOvers(true)
     this.resume()
+    this.inputTurn = false
+    if (this.postponed) return this.transmitLater(now)
     do {
       if (this.queue.take(out) > 0) this.sendDeadline = Infinity
       this.reportSent()
@@ -154,6 +163,13 @@ export abstract class RunLoop implements StreamEngine {
     else if (this.sendDeadline === Infinity) this.sendDeadline = now + this.limits.sendTimeout
     this.leave(now, true)
     return this.queue.ready
+  }
+
+  private transmitLater(now: Instant): boolean {
+    this.postponed = false
+    this.leave(now, true)
+    if (this.queue.ready) this.onDirty()
+    return false
   }
 
   expire(now: Instant): void {

@@ -72,6 +72,28 @@ describe('the life of a connection', () => {
     assert.equal(bench.log.exchanges[0]?.error, undefined)
   })
 
+  test('shutdown: a response that is leaving leaves, then the connection closes', () => {
+    const bench = server()
+    bench.takes = false
+    bench.feed(get).engine.shutdown()
+    assert.equal(bench.flush().closing, 'no')
+    bench.takes = true
+    assert.equal(bench.flush().closing, 'close')
+    assert.deepEqual(bench.log.lines, ['close'])
+    assert.equal(bench.log.exchanges[0]?.error, undefined)
+  })
+
+  test('shutdown: content that is drained is drained, then the connection closes', () => {
+    const bench = manual().feed('POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 6\r\n\r\nabc')
+    const x = exchangeOf(bench as never)
+    x.sendHead(responseHead(200), true)
+    x.discard()
+    bench.flush().engine.shutdown()
+    assert.equal(bench.flush().closing, 'no')
+    assert.equal(bench.feed('def').closing, 'close')
+    assert.deepEqual(bench.log.lines, ['close'])
+  })
+
   test('shutdown within a head: that request is still answered', () => {
     const bench = server().feed('GET / HT')
     bench.engine.shutdown()
@@ -120,6 +142,37 @@ describe('the life of a connection', () => {
     assert.equal(send(x, 'late', true), false)
     x.sendHead(responseHead(200), true)
     assert.equal(bench.flush().wire, '')
+  })
+
+  test('… also behind bytes that have to wait', () => {
+    for (const behind of ['G', get, get + get]) {
+      const bench = manual().feed(get + behind)
+      assert.equal(bench.engine.wantsInput, true)
+      bench.feedEnd()
+      assert.equal(bench.log.exchanges.length, 1)
+      assert.equal(bench.log.exchanges[0]?.error?.code, 'PEER_CLOSED')
+      assert.equal(bench.closing, 'close')
+    }
+  })
+
+  test('… with halfOpen the requests that waited are answered, the last with Connection: close', () => {
+    const bench = manual({ halfOpen: true })
+      .feed(get + get + get)
+      .feedEnd()
+    for (let i = 0; i < 3; i++) {
+      assert.equal(bench.log.exchanges.length, i + 1)
+      exchangeOf(bench as never, i).sendHead(responseHead(200), true)
+      assert.equal(bench.flush().wire.includes('connection: close'), i === 2)
+    }
+    assert.equal(bench.answers.length, 3)
+    assert.equal(bench.closing, 'close')
+  })
+
+  test('… with halfOpen and half a request behind', () => {
+    const bench = manual({ halfOpen: true }).feed(`${get}GET`).feedEnd()
+    exchangeOf(bench as never).sendHead(responseHead(200), true)
+    assert.deepEqual(bench.flush().answers, ['200'])
+    assert.equal(bench.closing, 'close')
   })
 
   test('… with halfOpen it is answered all the same', () => {
@@ -299,7 +352,6 @@ describe('tunnels', () => {
     const bench = manual(options).feed(`${upgrade('Upgrade: echo\r\n')}early`)
     const log = bench.log.exchanges[0] as Log
     assert.equal(log.received, 0)
-    assert.equal(bench.engine.wantsInput, false)
     exchangeOf(bench as never).sendHead(responseHead(200), false)
     bench.flush().feed(' late')
     assert.equal(log.content, 'early late')

@@ -143,7 +143,9 @@ export class ServerConnection extends Connection {
 
   protected takeEnd(): void {
     const exchange = this.current
-    if (exchange === undefined) {
+    if (this.backlogLength > 0 && (exchange === undefined || (this.options.halfOpen === true && this.receiving === Phase.Ended))) {
+      // Requests wait that were complete, perhaps, before the end: `resume` comes to the end behind them.
+    } else if (exchange === undefined) {
       // Between requests, in a head, or in content that is drained: nobody is left to tell.
       this.close(undefined)
     } else if (this.receiving === Phase.Tunnel) {
@@ -155,6 +157,12 @@ export class ServerConnection extends Connection {
     } else {
       this.goneAway(exchange, new PeerError('PEER_CLOSED', 'the client closed the connection before the response was sent'))
     }
+  }
+
+  protected override resume(): boolean {
+    const resumed = super.resume()
+    if (resumed && this.peerEnded && this.backlogLength === 0 && this.stage === Stage.Open) this.takeEnd()
+    return resumed
   }
 
   private goneAway(exchange: Http1Exchange, error: HeddleError): void {
@@ -337,6 +345,11 @@ export class ServerConnection extends Connection {
 
   protected startShutdown(): void {
     this.closeAfter = true
+    this.closeIfDrained()
+  }
+
+  /** RFC 9112 §9.6: after `shutdown`, nothing is left to answer. */
+  private closeIfDrained(): void {
     if (this.openExchanges === 0 && this.receiving === Phase.Head && !this.heads.started && this.backlogLength === 0) this.close(undefined)
   }
 
@@ -344,6 +357,8 @@ export class ServerConnection extends Connection {
 
   protected settleRole(now: Instant): void {
     if (this.stage !== Stage.Open) return
+    // The response in flight at `shutdown` has left, or the content behind it has been drained.
+    if (this.draining) this.closeIfDrained()
     const waiting =
       this.current !== undefined || this.receiving !== Phase.Head
         ? Waiting.None

@@ -29,6 +29,7 @@ export { combinedFieldValue, fieldValue, fieldValues, noFields, withoutField, ty
 export { badLength, contentLength, noLength, parseLength } from './framing.ts'
 export { Head, requestHead, responseHead } from './head.ts'
 export { isIdempotent, isSafe } from './method.ts'
+export { checkLimits, checkOptionNames, type OptionNames } from './option-names.ts'
 export { defaultPriority, type Priority } from './priority.ts'
 export { isBodiless, reasonPhrase } from './status.ts'
 export { isAuthority, isFieldName, isFieldValue, isPath, isToken, targetTable, tokenTable, valueTable } from './validation.ts'

@@ -6,5 +6,6 @@ export { listen, type Accepted, type Listener, type ListenerCounters, type Liste
 export type { SocketLike } from './socket.ts'
 export { systemClock } from './system-clock.ts'
 export { StreamDriver, type DriverCounters, type DriverOptions } from './tcp-driver.ts'
-export { secure, TlsSessions, type TlsClientOptions } from './tls-client.ts'
-export type { TlsIdentity, TlsServerOptions } from './tls-server.ts'
+export { checkTlsClientOptions, secure, TlsSessions, type TlsClientOptions } from './tls-client.ts'
+export type { TlsIdentity } from './tls-identity.ts'
+export type { TlsServerOptions } from './tls-server.ts'

@@ -1,5 +1,5 @@
 import { createServer, type Server, type Socket } from 'node:net'
-import { UsageError, type Address, type ConnectionInfo, type StreamEngine } from '../http/index.ts'
+import { checkOptionNames, UsageError, type Address, type ConnectionInfo, type OptionNames, type StreamEngine } from '../http/index.ts'
 import { ipEnd, unixEnd } from './addresses.ts'
 import type { Clock } from './clock.ts'
 import { alpnOf, connectionFacts } from './connection-facts.ts'
@@ -8,7 +8,9 @@ import type { SocketLike } from './socket.ts'
 import { StreamDriver, type DriverOptions } from './tcp-driver.ts'
 import { TlsAcceptor, type TlsOwner, type TlsServerOptions } from './tls-server.ts'
 
+/** Where and how {@link listen} listens. */
 export interface ListenOptions {
+  /** Where time comes from. */
   readonly clock: Clock
   /** Default: all addresses. */
   readonly hostname?: string | undefined
@@ -20,6 +22,7 @@ export interface ListenOptions {
   readonly backlog?: number | undefined
   /** Connections held at once; more are dropped. Default: no limit. */
   readonly maxConnections?: number | undefined
+  /** Connections are TLS, with this identity and others by name. Default: plain text. */
   readonly tls?: TlsServerOptions | undefined
   /** ms until the TLS handshake must be done. Default 10000. */
   readonly handshakeTimeout?: number | undefined
@@ -47,6 +50,7 @@ export interface Accepted {
   attach(engine: StreamEngine, options?: DriverOptions): StreamDriver
 }
 
+/** What a {@link Listener} has counted since it began. */
 export interface ListenerCounters {
   /** Connections accepted, those that TLS refused later included. */
   accepted: number
@@ -69,8 +73,9 @@ export interface Listener {
   readonly handshakes: number
   readonly counters: ListenerCounters
   /**
-   * Replaces identities, names and callbacks for handshakes to come; connections that stand are left
-   * alone. Throws UsageError for an identity that cannot be used, and changes nothing then.
+   * For handshakes to come, what is given replaces identity, authorities, names and callbacks, and what
+   * is not given stays; connections that stand are left alone. Throws UsageError for what cannot be
+   * used, and changes nothing then.
    */
   updateTls(tls: TlsServerOptions): void
   /** Accepts no more; what stands goes on. Resolves when the port is free. */
@@ -83,13 +88,32 @@ export interface Listener {
   unref?(): void
 }
 
-/** Starts to listen. Rejects with the system's error (EADDRINUSE, EACCES…), or UsageError for a TLS identity that cannot be used. */
+const optionNames: OptionNames<ListenOptions> = {
+  clock: true,
+  hostname: true,
+  port: true,
+  path: true,
+  backlog: true,
+  maxConnections: true,
+  tls: true,
+  handshakeTimeout: true,
+  maxHandshakes: true,
+  reusePort: true,
+  exclusive: true,
+  sharedReads: true,
+  onConnection: true,
+  onError: true,
+}
+
+/** Starts to listen. Rejects with the system's error (EADDRINUSE, EACCES…), or UsageError for options that cannot be used. */
 export async function listen(options: ListenOptions): Promise<Listener> {
   const listener = new SocketListener(options)
   await listener.start()
   return listener
 }
 
+/** What a timer of Node can wait at most, ms: a longer time would end at once. */
+const longestTimeout = 0x7fff_ffff
 /** RFC 1122 §4.2.3.6: probes of an idle connection begin after this many ms. */
 const keepAliveDelay = 60_000
 
@@ -102,12 +126,16 @@ class SocketListener implements Listener, TlsOwner {
   #address: Address
 
   constructor(options: ListenOptions) {
+    checkOptionNames('listen', '', options, optionNames)
+    checkNumber('maxConnections', options.maxConnections, 0)
+    checkNumber('maxHandshakes', options.maxHandshakes, 0)
+    checkNumber('handshakeTimeout', options.handshakeTimeout, 1)
     this.counters = { accepted: 0, refused: 0, handshakesRefused: 0, handshakesFailed: 0, acceptErrors: 0 }
     this.#options = options
     this.#sockets = new Set()
     this.#address = unixEnd(options.path ?? '')
     const { tls, handshakeTimeout = 10_000, maxConnections } = options
-    this.#tls = tls === undefined ? undefined : new TlsAcceptor(tls, handshakeTimeout, this)
+    this.#tls = tls === undefined ? undefined : new TlsAcceptor(tls, Math.min(handshakeTimeout, longestTimeout), this)
     // Half-open: whether a FIN is answered at once is the engine's choice. Within a TLS handshake it is the end.
     this.#server = createServer({ allowHalfOpen: tls === undefined, noDelay: true, keepAlive: true, keepAliveInitialDelay: keepAliveDelay })
     if (maxConnections !== undefined) this.#server.maxConnections = maxConnections
@@ -213,6 +241,11 @@ class SocketListener implements Listener, TlsOwner {
       process.emitWarning(`onError failed: ${String(second)}`, 'HeddleWarning')
     }
   }
+}
+
+function checkNumber(name: string, value: number | undefined, least: number): void {
+  if (value === undefined || (typeof value === 'number' && value >= least)) return
+  throw new UsageError(`${name} must be a number, ${least} or more`)
 }
 
 class AcceptedSocket implements Accepted {

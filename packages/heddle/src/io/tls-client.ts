@@ -9,12 +9,11 @@ import {
   type SecureVersion,
   type TLSSocket,
 } from 'node:tls'
-import { NetworkError, type HeddleError } from '../http/index.ts'
+import { checkOptionNames, NetworkError, type HeddleError, type OptionNames } from '../http/index.ts'
 import { clientProtocols } from './alpn.ts'
 import { describe } from './errors.ts'
 import { keylogWanted, writeKeylog } from './keylog.ts'
-
-type Pem = string | Uint8Array
+import { checkAuthorities, checkNotEmpty, given, identityNames, type Pem } from './tls-identity.ts'
 
 /** TLS towards a server. Keep one object for one set of options: contexts are cached by its identity. */
 export interface TlsClientOptions {
@@ -79,20 +78,31 @@ export class TlsSessions {
 // Making a context parses certificates and costs up to milliseconds; the same options give the same one.
 const contexts = new WeakMap<TlsClientOptions, SecureContext>()
 
+const optionNames: OptionNames<TlsClientOptions> = {
+  ...identityNames,
+  servername: true,
+  alpn: true,
+  rejectUnauthorized: true,
+  checkServerIdentity: true,
+  keylog: true,
+  sessions: true,
+}
+
+/** Throws UsageError for options that are unknown, and for an empty `ca`, which Node would take for its own. `face` says who is asked. */
+export function checkTlsClientOptions(face: string, options: TlsClientOptions): void {
+  checkOptionNames(face, 'tls', options, optionNames)
+  checkNotEmpty(`${face}: tls`, options)
+  checkAuthorities(`${face}: tls`, options.ca)
+}
+
 function contextOf(options: TlsClientOptions): SecureContext {
   let context = contexts.get(options)
   if (context === undefined) {
+    checkTlsClientOptions('dial', options)
     context = createSecureContext(given(options, ['ca', 'cert', 'key', 'pfx', 'passphrase', 'minVersion', 'maxVersion', 'ciphers']))
     contexts.set(options, context)
   }
   return context
-}
-
-/** Those of `names` that are set: Node does not take undefined for absent everywhere. */
-export function given<T extends object>(options: T, names: readonly (keyof T)[]): Record<string, unknown> {
-  const chosen: Record<string, unknown> = {}
-  for (const name of names) if (options[name] !== undefined) chosen[name as string] = options[name]
-  return chosen
 }
 
 /**

@@ -1,46 +1,42 @@
+import { constants, createHash } from 'node:crypto'
 import type { Socket } from 'node:net'
-import {
-  createSecureContext,
-  createServer,
-  type SecureContext,
-  type SecureContextOptions,
-  type SecureVersion,
-  type Server,
-  type TLSSocket,
-  type TlsOptions,
-} from 'node:tls'
-import { NetworkError, UsageError } from '../http/index.ts'
+import { createServer, type SecureContext, type Server, type TLSSocket, type TlsOptions } from 'node:tls'
+import { checkOptionNames, NetworkError, UsageError, type OptionNames } from '../http/index.ts'
 import { serverProtocols } from './alpn.ts'
 import { describe } from './errors.ts'
 import { keylogWanted, writeKeylog } from './keylog.ts'
-import { given } from './tls-client.ts'
+import {
+  checkIdentityNames,
+  checkShared,
+  completed,
+  given,
+  hasCredentials,
+  identityNames,
+  identityOf,
+  makeContext,
+  pems,
+  replaced,
+  type TlsIdentity,
+} from './tls-identity.ts'
 
-type Pem = string | Uint8Array
-
-/** One certificate with its key, and what goes with it. */
-export interface TlsIdentity {
-  /** PEM; the leaf first, then its issuers. */
-  readonly cert?: Pem | readonly Pem[] | undefined
-  readonly key?: Pem | readonly Pem[] | undefined
-  readonly pfx?: Uint8Array | undefined
-  readonly passphrase?: string | undefined
-  /** Trusted for client certificates. */
-  readonly ca?: Pem | readonly Pem[] | undefined
-  readonly minVersion?: SecureVersion | undefined
-  readonly maxVersion?: SecureVersion | undefined
-  readonly ciphers?: string | undefined
-}
-
+/** TLS of a server: its own identity, others by name, and client certificates. */
 export interface TlsServerOptions extends TlsIdentity {
   /** ALPN protocols, best first; a client that offers only others gets the alert (RFC 7301 §3.2). Default `['http/1.1']`. */
   readonly alpn?: readonly string[] | undefined
   /** Chooses the protocol instead; undefined refuses the handshake, and so does a throw. */
   readonly alpnCallback?: ((serverName: string, protocols: readonly string[]) => string | undefined) | undefined
-  /** Identities by server name: `example.org` or `*.example.org`. The options' own is for all other names. */
+  /**
+   * Identities by server name: `example.org` or `*.example.org`. The options' own is for all other
+   * names, and completes these (see {@link TlsIdentity}): `ca` above all.
+   */
   readonly names?: Readonly<Record<string, TlsIdentity>> | undefined
-  /** Asked for names that `names` lacks; undefined means the options' own. A throw or rejection fails that handshake only. */
+  /**
+   * Asked for names that `names` lacks; undefined means the options' own. A throw or rejection, and an
+   * identity that cannot be used, fail that handshake only. With `requestCert` no session is resumed,
+   * since nobody knows whom the callback trusts by then.
+   */
   readonly sniCallback?: ((serverName: string) => TlsIdentity | undefined | Promise<TlsIdentity | undefined>) | undefined
-  /** Asks clients for a certificate. Default false. */
+  /** Asks clients for a certificate, and checks it against `ca`, without which this is a UsageError. Default false. */
   readonly requestCert?: boolean | undefined
   /** With `requestCert`: refuses clients without a valid one. Default true. */
   readonly rejectUnauthorized?: boolean | undefined
@@ -48,13 +44,24 @@ export interface TlsServerOptions extends TlsIdentity {
   readonly ticketKeys?: Buffer | undefined
 }
 
-const identityOptions = ['cert', 'key', 'pfx', 'passphrase', 'ca', 'minVersion', 'maxVersion', 'ciphers'] as const
+const optionNames: OptionNames<TlsServerOptions> = {
+  ...identityNames,
+  alpn: true,
+  alpnCallback: true,
+  names: true,
+  sniCallback: true,
+  requestCert: true,
+  rejectUnauthorized: true,
+  ticketKeys: true,
+}
 
 /** What handshakes to come are done with: all of one `updateTls`. */
 interface Contexts {
   readonly own: SecureContext
   readonly names: ReadonlyMap<string, SecureContext>
   readonly options: TlsServerOptions
+  /** Those of identities the SNI callback gave. */
+  readonly given: WeakMap<TlsIdentity, SecureContext>
 }
 
 /** Whom a {@link TlsAcceptor} tells. */
@@ -75,8 +82,6 @@ export class TlsAcceptor {
   inFlight: number
   readonly #server: Server
   #contexts: Contexts
-  /** Contexts of identities the SNI callback gave. */
-  readonly #given: WeakMap<TlsIdentity, SecureContext>
   readonly #owner: TlsOwner
   /** What node:tls lets nobody change later. */
   readonly #requestCert: boolean
@@ -86,20 +91,22 @@ export class TlsAcceptor {
   constructor(tls: TlsServerOptions, handshakeTimeout: number, owner: TlsOwner) {
     this.inFlight = 0
     this.#contexts = makeContexts(tls)
-    this.#given = new WeakMap()
     this.#owner = owner
     this.#requestCert = tls.requestCert ?? false
     this.#rejectUnauthorized = tls.rejectUnauthorized ?? true
     const options: TlsOptions = {
-      ...given(tls, identityOptions),
-      ...given(tls, ['ticketKeys']),
+      ...serverContext(tls),
       handshakeTimeout,
       requestCert: this.#requestCert,
       rejectUnauthorized: this.#rejectUnauthorized,
       SNICallback: (name, done) => this.#chooseContext(name, done),
       ALPNCallback: ({ servername, protocols }) => this.#chooseProtocol(servername, protocols),
     }
-    this.#server = createServer(options)
+    try {
+      this.#server = createServer(options)
+    } catch (cause) {
+      throw new UsageError(`the TLS options cannot be used: ${describe(cause)}`, { cause })
+    }
     this.#server.on('secureConnection', (socket) => {
       this.inFlight--
       // Not before: a client that leaves within the handshake would only be noticed by its time limit.
@@ -123,14 +130,24 @@ export class TlsAcceptor {
     this.#server.emit('connection', socket)
   }
 
-  /** Replaces identities, names and callbacks for handshakes to come. Throws UsageError and changes nothing for bad ones. */
+  /**
+   * For handshakes to come, what `tls` gives replaces what was given before, and what it does not give
+   * stays. Throws UsageError and changes nothing for what cannot be used.
+   */
   update(tls: TlsServerOptions): void {
+    checkOptionNames('updateTls', '', tls, optionNames)
     const { requestCert = this.#requestCert, rejectUnauthorized = this.#rejectUnauthorized } = tls
     if (requestCert !== this.#requestCert || rejectUnauthorized !== this.#rejectUnauthorized) {
       throw new UsageError('requestCert and rejectUnauthorized cannot be changed while listening')
     }
-    this.#contexts = makeContexts(tls)
-    this.#server.setSecureContext(given(tls, identityOptions) as SecureContextOptions)
+    const next = replaced(this.#contexts.options, tls)
+    const contexts = makeContexts(next)
+    try {
+      this.#server.setSecureContext(serverContext(next))
+    } catch (cause) {
+      throw new UsageError(`the TLS options cannot be used: ${describe(cause)}`, { cause })
+    }
+    this.#contexts = contexts
   }
 
   #chooseContext(name: string, done: (error: Error | null, context?: SecureContext) => void): void {
@@ -138,7 +155,8 @@ export class TlsAcceptor {
     const known = byName(names, name)
     const { sniCallback } = options
     if (known !== undefined || sniCallback === undefined) return done(null, known ?? own)
-    const answer = (identity: TlsIdentity | undefined): void => done(null, identity === undefined ? own : this.#contextOf(identity))
+    const answer = (identity: TlsIdentity | null | undefined): void =>
+      done(null, identity === undefined || identity === null ? own : this.#contextOf(identity, name))
     const fail = (error: unknown): void => {
       this.#owner.onCallbackFailed(error)
       done(error instanceof Error ? error : new Error(String(error)))
@@ -152,11 +170,14 @@ export class TlsAcceptor {
     }
   }
 
-  #contextOf(identity: TlsIdentity): SecureContext {
-    let context = this.#given.get(identity)
+  #contextOf(identity: TlsIdentity, name: string): SecureContext {
+    const { options, given } = this.#contexts
+    let context = given.get(identity)
     if (context === undefined) {
-      context = createSecureContext(given(identity, identityOptions))
-      this.#given.set(identity, context)
+      checkIdentityNames('tls', 'sniCallback()', identity)
+      checkShared(identity, options, `the identity of ${name}`)
+      context = makeContext(completed(identity, options), `the identity of ${name}`, this.#requestCert)
+      given.set(identity, context)
     }
     return context
   }
@@ -175,19 +196,40 @@ export class TlsAcceptor {
   }
 }
 
+/** Throws UsageError for options and identities that cannot be used. */
 function makeContexts(tls: TlsServerOptions): Contexts {
+  checkOptionNames('tls', '', tls, optionNames)
+  const verifies = tls.requestCert ?? false
   const names = new Map<string, SecureContext>()
-  for (const [name, identity] of Object.entries(tls.names ?? {}))
-    names.set(name.toLowerCase(), makeContext(identity, `the identity of ${name}`))
-  return { own: makeContext(tls, 'the TLS identity'), names, options: tls }
+  for (const [name, identity] of Object.entries(tls.names ?? {})) {
+    checkIdentityNames('tls', `names.${name}`, identity)
+    checkShared(identity, tls, `the identity of ${name}`)
+    const whole = completed(identity, tls)
+    if (!hasCredentials(whole)) throw new UsageError(`tls: the identity of ${name} has no certificate`)
+    names.set(name.toLowerCase(), makeContext(whole, `the identity of ${name}`, verifies))
+  }
+  // Without one of its own, a server whose identities have names refuses clients that ask for another, or for none.
+  if (!hasCredentials(tls) && names.size === 0 && (tls.sniCallback ?? undefined) === undefined) {
+    throw new UsageError('tls needs a certificate: cert and key, or pfx')
+  }
+  return { own: makeContext(identityOf(tls), 'the TLS identity', verifies), names, options: tls, given: new WeakMap() }
 }
 
-function makeContext(identity: TlsIdentity, what: string): SecureContext {
-  try {
-    return createSecureContext(given(identity, identityOptions))
-  } catch (cause) {
-    throw new UsageError(`${what} cannot be used: ${describe(cause)}`, { cause })
+/** What the context is made of that every handshake begins with, and that knows the sessions to resume. */
+function serverContext(tls: TlsServerOptions): TlsOptions {
+  // A resumed session is not verified again. It is of no use once others are trusted than when it was made;
+  // OpenSSL itself sees to it that a session made for one server name is not resumed for another.
+  const trust = createHash('sha256')
+  for (const [name, { ca }] of [['', tls] as const, ...Object.entries(tls.names ?? {})]) {
+    trust.update(`\0${name}\0`)
+    for (const pem of pems(ca)) trust.update(pem)
   }
+  return {
+    ...identityOf(tls),
+    ...given(tls, ['ticketKeys']),
+    sessionIdContext: trust.digest('hex').slice(0, 32),
+    ...(tls.requestCert === true && tls.sniCallback !== undefined ? { secureOptions: constants.SSL_OP_NO_TICKET } : undefined),
+  } as TlsOptions
 }
 
 /** The exact name, else the wildcard for its left-most label (RFC 9525 §6.3). */

@@ -454,3 +454,67 @@ test('an app object keeps its this', () => {
   exchange.handler.onHead(requestHead('GET', 'http', 'h', '/'), true)
   assert.equal(exchange.content, 'hello')
 })
+
+test('trailers given as a promise that rejects end nothing but their response', async () => {
+  const seen: unknown[] = []
+  const note = (reason: unknown): void => void seen.push(reason)
+  process.on('unhandledRejection', note)
+  try {
+    const respond = (): Response => new Response(new ReadableStream(), { trailers: Promise.reject(new Error('not read to its end')) })
+    assert.deepEqual(begin(respond, 'HEAD').calls, ['head 200 end'])
+    const cut = begin(respond)
+    cut.handler.onClose(new PeerError('PEER_CLOSED', 'gone'))
+    const gone = begin(() => settled().then(respond))
+    gone.handler.onClose(new PeerError('PEER_CLOSED', 'gone'))
+    await settled()
+    await settled()
+    assert.deepEqual(seen, [])
+  } finally {
+    process.off('unhandledRejection', note)
+  }
+})
+
+test('cleanup of the program that throws ends nothing', async () => {
+  const iterable = {
+    [Symbol.asyncIterator]: () => ({
+      next: () => new Promise<IteratorResult<string>>(() => {}),
+      return(): never {
+        throw new Error('cleanup')
+      },
+    }),
+  }
+  const source = {
+    trailers: [],
+    read: () => new Promise<undefined>(() => {}),
+    take: () => undefined,
+    cancel(): never {
+      throw new Error('cleanup')
+    },
+  }
+  for (const body of [iterable, source]) {
+    assert.deepEqual(begin(() => new Response(body as never), 'HEAD').calls, ['head 200 end'])
+    const cut = begin(() => new Response(body as never))
+    cut.handler.onClose(new PeerError('PEER_CLOSED', 'gone'))
+    const late = begin(() => settled().then(() => new Response(body as never)))
+    late.handler.onClose(new PeerError('PEER_CLOSED', 'gone'))
+    await settled()
+  }
+})
+
+test('a handler that sent a head by itself and then returns or throws has its exchange cancelled', async () => {
+  const handlers: FetchHandler[] = [
+    (_request, { exchange }) => (exchange.sendHead({ ...requestHead('', '', '', ''), status: 200 }, false), new Response('x')),
+    (_request, { exchange }) => {
+      exchange.sendHead({ ...requestHead('', '', '', ''), status: 200 }, false)
+      throw new UsageError('late')
+    },
+  ]
+  for (const fetch of handlers) {
+    const errors: unknown[] = []
+    const exchange = begin(fetch, 'GET', true, [], { onError: (error) => void errors.push(error) })
+    await settled()
+    assert.deepEqual(exchange.calls, ['head 200', `cancel ${CancelReason.InternalError}`])
+    assert.equal(errors.length, 1)
+    assert.ok(errors[0] instanceof UsageError)
+  }
+})

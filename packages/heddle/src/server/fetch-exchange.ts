@@ -15,6 +15,7 @@ import {
 import {
   abortRequest,
   cancelBody,
+  cancelSource,
   fieldsFrom,
   IncomingBody,
   originFrom,
@@ -234,11 +235,11 @@ export class FetchExchange implements ExchangeHandler, IncomingOwner, PumpOwner 
     try {
       exchange.sendHead(responseHead(status, fields), !this.#hasContent)
     } catch (error) {
-      source.cancel(error)
+      cancelSource(source, error)
       throw error
     }
     if (!this.#hasContent) {
-      source.cancel(undefined)
+      cancelSource(source, undefined)
       this.#sent()
       return
     }
@@ -264,7 +265,6 @@ export class FetchExchange implements ExchangeHandler, IncomingOwner, PumpOwner 
       // It stopped because the client is gone, as it should.
       return
     }
-    // What comes last cannot fail but by a handler that sent on the exchange by itself.
     this.#face
       .failed(error, this.#request)
       .then((response) => this.#recover(response))
@@ -285,7 +285,13 @@ export class FetchExchange implements ExchangeHandler, IncomingOwner, PumpOwner 
     } catch (error) {
       this.#face.report(error)
     }
-    this.#refuse(500)
+    try {
+      this.#refuse(500)
+    } catch {
+      // A handler that sent on the exchange by itself, which has been told: what it began has no end.
+      this.#cut = true
+      this.#exchange.cancel(CancelReason.InternalError)
+    }
   }
 
   /** Answers without the handler. */
@@ -314,8 +320,12 @@ function described(value: unknown): string {
 
 /** A response that will not be sent: frees what its content holds. */
 function release(response: ResponseLike | undefined, reason: unknown): void {
-  if (response instanceof Response) cancelBody(response, reason)
-  else if (isResponseLike(response) && response.body !== null && !response.body.locked) response.body.cancel(reason).catch(() => {})
+  try {
+    if (response instanceof Response) cancelBody(response, reason)
+    else if (isResponseLike(response) && response.body !== null && !response.body.locked) response.body.cancel(reason).catch(() => {})
+  } catch {
+    // A look-alike that throws: nobody is left who could be told.
+  }
 }
 
 /** RFC 9112 §3.3: HTTP/1.0 without Host is for the address it was sent to. */

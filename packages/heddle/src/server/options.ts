@@ -17,14 +17,16 @@ export interface ResponseLike {
 
 /** A handler in the form of `export default { fetch }` apps. */
 export interface FetchApp {
-  fetch(request: Request, context: RequestContext): ResponseLike | Promise<ResponseLike>
+  fetch(request: Request, info: RequestContext): ResponseLike | Promise<ResponseLike>
 }
 
+/** Answers a request: called with it and with what is known of its connection; returns the response or a promise of it. */
 export type FetchHandler = FetchApp['fetch']
 
 /** A protocol by its ALPN name (RFC 7301). */
 export type ServedProtocol = 'h2' | 'http/1.1'
 
+/** Where {@link serve} listens, what it answers, and its limits. Everything but `fetch` or `onExchange` has a default; times are in ms, sizes in bytes. */
 export interface ServeOptions {
   /** Default 0: any free one; see `server.port`. */
   readonly port?: number
@@ -101,6 +103,7 @@ export interface ServeOptions {
   readonly exclusive?: boolean
 }
 
+/** How `Server.close` stops. */
 export interface CloseOptions {
   /** ms that running exchanges may take before they are cut. Default 10000; 0 cuts at once. */
   readonly deadline?: number

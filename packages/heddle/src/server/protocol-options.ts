@@ -1,6 +1,6 @@
 import { serverLimits, type Http1Limits, type Http1Options } from '../h1/index.ts'
 import { serverLimits as http2Limits, type Http2Limits, type Http2Options } from '../h2/index.ts'
-import { UsageError } from '../http/index.ts'
+import { checkLimits, UsageError } from '../http/index.ts'
 import type { ServedProtocol, ServeOptions } from './options.ts'
 import { websocketAccept } from './websocket-accept.ts'
 
@@ -25,22 +25,21 @@ export function extendedProtocols(options: ServeOptions): readonly string[] {
 
 /** What HTTP/1.1 connections are made with. Throws UsageError for limits that are none. */
 export function http1Options(options: ServeOptions, clock: { httpDate(): string }): Http1Options {
-  checkLimits(options.limits, serverLimits)
   return {
     date: clock,
     upgrades: tunnelledProtocols(options),
     websocketAccept: options.websocketAccept ?? websocketAccept,
-    ...(options.limits === undefined ? undefined : { limits: options.limits }),
+    ...(options.limits === undefined ? undefined : { limits: checkLimits('serve', 'limits', options.limits, serverLimits) }),
     ...(options.halfOpen === undefined ? undefined : { halfOpen: options.halfOpen }),
   }
 }
 
 /** What HTTP/2 connections are made with. Throws UsageError for limits that are none. */
 export function http2Options(options: ServeOptions, clock: { httpDate(): string }): Http2Options {
-  checkLimits(options.http2, http2Limits)
+  const own = options.http2 === undefined ? {} : checkLimits('serve', 'http2', options.http2, http2Limits)
   return {
     date: clock,
-    limits: { ...sharedLimits(options.limits), ...options.http2 },
+    limits: { ...sharedLimits(options.limits), ...own },
     extendedConnect: extendedProtocols(options).length > 0,
   }
 }
@@ -50,11 +49,4 @@ function sharedLimits(limits: Partial<Http1Limits> = {}): Partial<Http2Limits> {
   const shared: Record<string, number> = {}
   for (const [name, value] of Object.entries(limits)) if (name in http2Limits) shared[name] = value
   return shared
-}
-
-function checkLimits(limits: object | undefined, known: object): void {
-  for (const [name, value] of Object.entries(limits ?? {})) {
-    if (!(name in known)) throw new UsageError(`there is no limit named ${name}`)
-    if (typeof value !== 'number' || !(value >= 0)) throw new UsageError(`the limit ${name} must be a number from 0 on`)
-  }
 }

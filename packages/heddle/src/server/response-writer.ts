@@ -1,5 +1,5 @@
 import { noFields, responseHead, withoutField, type Exchange, type Fields } from '../http/index.ts'
-import { encoded, fieldsFrom, type BodySource, type TrailersInit } from '../web/index.ts'
+import { cancelSource, encoded, fieldsFrom, type BodySource, type TrailersInit } from '../web/index.ts'
 
 const scratch = Buffer.allocUnsafeSlow(16_384)
 const { utf8Write } = Buffer.prototype as unknown as {
@@ -108,7 +108,7 @@ export class ResponsePump {
   stop(reason: unknown): void {
     if (this.#state === 'over') return
     this.#state = 'over'
-    this.#source.cancel(reason)
+    cancelSource(this.#source, reason)
   }
 
   readonly #onChunk = (chunk: Uint8Array | undefined): void => {
@@ -125,7 +125,7 @@ export class ResponsePump {
   readonly #onError = (error: unknown): void => {
     if (this.#state === 'over') return
     this.#state = 'over'
-    this.#source.cancel(error)
+    cancelSource(this.#source, error)
     this.#owner.onPumpFailed(error)
   }
 

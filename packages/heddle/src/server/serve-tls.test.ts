@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict'
-import { X509Certificate } from 'node:crypto'
 import { once } from 'node:events'
 import { request as httpsRequest } from 'node:https'
 import type { IncomingMessage } from 'node:http'
@@ -51,7 +50,7 @@ test('TLS serves each name its certificate, and new ones without a restart', qui
     const renewed = makeCertificate({ names: ['localhost', 'renewed.example'], ca: authority })
     server.updateTls({ cert: renewed.cert, key: renewed.key })
     assert.match((await ask(server)).subject, /renewed\.example/)
-    await assert.rejects(ask(server, { servername: 'other.example' }))
+    assert.match((await ask(server, { servername: 'other.example' })).subject, /other\.example/)
 
     assert.throws(() => server.updateTls({ cert: main.cert, key: other.key }), UsageError)
     assert.match((await ask(server)).subject, /renewed\.example/)
@@ -63,28 +62,6 @@ test('TLS serves each name its certificate, and new ones without a restart', qui
     await server.close({ deadline: 1000 })
   }
   assert.equal(server.stats().connections, 0)
-})
-
-test('client certificates are asked for, checked and told', quick, async () => {
-  const client = makeCertificate({ names: ['ada'], ca: authority })
-  const stranger = makeCertificate({ names: ['mallory'] })
-  const server = await serve({
-    hostname: '127.0.0.1',
-    tls: { cert: main.cert, key: main.key, ca: authority.cert, requestCert: true },
-    fetch: (_request, context) => {
-      const { authorized, peerCertificate } = context.tls!
-      return Response.json([authorized, new X509Certificate(peerCertificate!).subjectAltName])
-    },
-  })
-  try {
-    assert.equal((await ask(server, { cert: client.cert, key: client.key })).text, '[true,"DNS:ada"]')
-    await assert.rejects(ask(server))
-    await assert.rejects(ask(server, { cert: stranger.cert, key: stranger.key }))
-    assert.equal(server.stats().requests, 1)
-    assert.ok(server.stats().handshakesFailed >= 2)
-  } finally {
-    await server.close({ deadline: 1000 })
-  }
 })
 
 test('what fails in a handshake is counted, told to onError, and harms nobody', quick, async () => {

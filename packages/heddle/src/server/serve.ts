@@ -1,21 +1,23 @@
+import { checkOptionNames, UsageError } from '../http/index.ts'
 import { serverLimits } from '../h1/index.ts'
-import { UsageError } from '../http/index.ts'
 import { listen, systemClock } from '../io/index.ts'
 import { Connections, type Acceptor } from './connections.ts'
 import { FetchExchange, FetchFace } from './fetch-exchange.ts'
+import { serveOptionNames } from './option-names.ts'
 import type { ServeOptions } from './options.ts'
 import { extendedProtocols, http1Options, http2Options, servedProtocols, tunnelledProtocols } from './protocol-options.ts'
 import { Server } from './server.ts'
 
 /**
  * Starts a server of HTTP/1.1 and HTTP/2; resolves when it listens. Rejects with the system's error
- * (EADDRINUSE, EACCES…), or UsageError for options that contradict each other.
+ * (EADDRINUSE, EACCES…), or UsageError for options that contradict each other or are none.
  *
  * ```ts
  * await using server = await serve({ port: 8080, fetch: () => new Response('hello') })
  * ```
  */
 export async function serve(options: ServeOptions): Promise<Server> {
+  checkOptionNames('serve', '', options, serveOptionNames)
   const { clock = systemClock(), tls } = options
   const face = new FetchFace(options)
   const protocols = servedProtocols(options)

@@ -1,10 +1,11 @@
-import { HeddleError, type Address } from '../http/index.ts'
+import { checkOptionNames, HeddleError, type Address, type OptionNames } from '../http/index.ts'
 import { Alarm, systemClock, type Clock, type Listener, type TlsServerOptions } from '../io/index.ts'
 import type { Connections } from './connections.ts'
 import type { CloseOptions, ServedProtocol, ServerStats } from './options.ts'
 import { statsOf } from './stats.ts'
 
 const closeDeadline = 10_000
+const closeOptionNames: OptionNames<CloseOptions> = { deadline: true }
 /** ms between two looks at the connections that are left. */
 const lookEvery = 10
 
@@ -61,8 +62,9 @@ export class Server implements AsyncDisposable {
   }
 
   /**
-   * Replaces the TLS identities for connections to come; those that stand go on with theirs. Throws
-   * UsageError for an identity that is no good, and changes nothing then.
+   * Changes TLS for connections to come; those that stand go on with theirs. What is given replaces what
+   * was given before (`names` as a whole), what is not given stays: a renewed `cert` and `key` leave `ca`
+   * and `names` as they are. Throws UsageError for what cannot be used, and changes nothing then.
    */
   updateTls(tls: TlsServerOptions): void {
     this.#listener.updateTls({ ...tls, alpn: tls.alpn ?? this.#alpn })
@@ -98,6 +100,7 @@ export class Server implements AsyncDisposable {
    * A second call may bring the deadline forward.
    */
   close(options: CloseOptions = {}): Promise<void> {
+    checkOptionNames('close', '', options, closeOptionNames)
     const deadline = this.#clock.now() + (options.deadline ?? closeDeadline)
     if (this.#closing !== undefined) {
       if (this.#alarm.list !== undefined && deadline < this.#alarm.deadline) this.#clock.set(this.#alarm, deadline)

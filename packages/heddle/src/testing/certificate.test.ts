@@ -55,6 +55,13 @@ test('a leaf chains to its authority', () => {
   assert.ok(parsed.verify(issuer.publicKey))
 })
 
+test('a certificate can be spread into TLS options, and its copy can sign', () => {
+  const authority = makeAuthority('a copied authority')
+  assert.deepEqual(Object.keys(authority), ['cert', 'key'])
+  const leaf = makeCertificate({ names: ['localhost'], ca: { ...authority } })
+  assert.equal(new X509Certificate(leaf.cert).issuer, 'CN=a copied authority')
+})
+
 test('node:tls accepts what is right and names what is wrong', async () => {
   const authority = makeAuthority()
   const leaf = makeCertificate({ names: ['localhost'], ca: authority })

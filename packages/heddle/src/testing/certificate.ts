@@ -1,14 +1,16 @@
-import { createHash, createPublicKey, generateKeyPairSync, randomBytes, sign, type KeyObject } from 'node:crypto'
+import { createHash, createPublicKey, generateKeyPairSync, randomBytes, sign, X509Certificate, type KeyObject } from 'node:crypto'
 import { isIPv4, isIPv6 } from 'node:net'
+import { checkOptionNames, type OptionNames } from '../http/index.ts'
 
-/** A certificate and its key, both PEM: what `tls` options take. */
+/** A certificate and its key, both PEM: what `tls` options take, as it is or spread. */
 export interface Certificate {
   readonly cert: string
   readonly key: string
-  /** The common name of its subject. */
+  /** The common name of its subject. Not enumerable: it is no TLS option. */
   readonly name: string
 }
 
+/** What a certificate of tests shall say. */
 export interface CertificateOptions {
   /** DNS names, `*.example.org` included; the first is the common name. */
   readonly names: readonly string[]
@@ -19,8 +21,11 @@ export interface CertificateOptions {
   readonly days?: number | undefined
 }
 
-/** Makes a P-256 certificate for servers and clients of tests; self-signed unless `ca` is given. About 1 ms. */
+const optionNames: OptionNames<CertificateOptions> = { names: true, ca: true, ipAddresses: true, days: true }
+
+/** Makes a P-256 certificate for servers and clients of tests; self-signed unless `ca` is given. About 1 ms. Throws UsageError for an option that is unknown. */
 export function makeCertificate(options: CertificateOptions): Certificate {
+  checkOptionNames('makeCertificate', '', options, optionNames)
   return make(options, false)
 }
 
@@ -54,7 +59,7 @@ function make(options: CertificateOptions, authority: boolean): Certificate {
     context(0, integer(Buffer.from([2]))), // v3
     integer(serialNumber()),
     ecdsaWithSha256,
-    distinguishedName(ca?.name ?? name),
+    distinguishedName(ca === undefined ? name : commonNameOf(ca)),
     sequence(time(start), time(end)),
     distinguishedName(name),
     publicKey.export({ format: 'der', type: 'spki' }),
@@ -62,7 +67,13 @@ function make(options: CertificateOptions, authority: boolean): Certificate {
   )
   const signature = sign('sha256', body, ca?.key ?? privateKey)
   const der = sequence(body, ecdsaWithSha256, bitString(signature, 0))
-  return { cert: pem(der), key: privateKey.export({ format: 'pem', type: 'pkcs8' }) as string, name }
+  const made = { cert: pem(der), key: privateKey.export({ format: 'pem', type: 'pkcs8' }) as string }
+  return Object.defineProperty(made, 'name', { value: name }) as Certificate
+}
+
+/** From the certificate itself, since a copy may lack the `name`. */
+function commonNameOf({ cert }: Certificate): string {
+  return String((new X509Certificate(cert).toLegacyObject().subject as unknown as { CN: string }).CN)
 }
 
 function extensions(options: CertificateOptions, authority: boolean, publicKey: KeyObject, ca: Certificate | undefined): Buffer[] {

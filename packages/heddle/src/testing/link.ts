@@ -1,8 +1,9 @@
-import type { Instant } from '../http/index.ts'
+import { checkOptionNames, type Instant, type OptionNames } from '../http/index.ts'
 import { LinkSocket } from './link-socket.ts'
 import { Pipe } from './pipe.ts'
 import type { World } from './world.ts'
 
+/** How a {@link Link} carries bytes. */
 export interface LinkOptions {
   /** One way, ms. Default 1. */
   readonly delay?: number
@@ -34,6 +35,20 @@ export interface LinkOptions {
   readonly overwriteRead?: boolean
 }
 
+const optionNames: OptionNames<LinkOptions> = {
+  delay: true,
+  jitter: true,
+  bandwidth: true,
+  splits: true,
+  capacity: true,
+  highWaterMark: true,
+  allowHalfOpen: true,
+  writes: true,
+  loseAt: true,
+  loss: true,
+  overwriteRead: true,
+}
+
 /** A connection between two ends of one world. */
 export class Link {
   readonly world: World
@@ -46,7 +61,9 @@ export class Link {
   readonly arrivalLimit: number
   readonly ends: readonly [LinkSocket, LinkSocket]
 
+  /** Throws UsageError for an option that is unknown. */
   constructor(world: World, options: LinkOptions) {
+    checkOptionNames('link', '', options, optionNames)
     this.world = world
     this.options = {
       delay: options.delay ?? 1,

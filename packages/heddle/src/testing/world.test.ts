@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { makeCertificate } from './certificate.ts'
 import { runSeeds, worldTest } from './seeds.ts'
 import { alarm, World } from './world.ts'
 
@@ -140,4 +141,24 @@ test('a failing seed is named in the error, with the cause kept', async () => {
 
 worldTest('worldTest hands out worlds', { seeds: 2 }, (world) => {
   assert.equal(world.now(), 1000)
+})
+
+test('options that are none are refused: a misspelt seed would be seed 1, and no seeds no test', () => {
+  assert.throws(() => new World({ sed: 7 } as never), /World: there is no option sed; did you mean seed\?/)
+  assert.throws(() => new World().link({ latency: 7 } as never), /link: there is no option latency/)
+  assert.throws(() => makeCertificate({ name: 'x' } as never), /makeCertificate: there is no option name; did you mean names\?/)
+  assert.throws(() => worldTest('never run', { sedes: 7 } as never, () => {}), /worldTest: there is no option sedes; did you mean seeds\?/)
+  const { HEDDLE_SEED, HEDDLE_SEEDS } = process.env
+  delete process.env['HEDDLE_SEED']
+  delete process.env['HEDDLE_SEEDS']
+  try {
+    assert.throws(() => worldTest('never run', { seeds: 0 }, () => {}), /0 is no number of seeds/)
+    process.env['HEDDLE_SEEDS'] = 'all'
+    assert.throws(() => worldTest('never run', {}, () => {}), /all is no number of seeds/)
+  } finally {
+    for (const [name, value] of Object.entries({ HEDDLE_SEED, HEDDLE_SEEDS })) {
+      if (value === undefined) delete process.env[name]
+      else process.env[name] = value
+    }
+  }
 })

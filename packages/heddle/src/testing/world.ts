@@ -1,5 +1,5 @@
 import { TimerWheel } from '../bytes/index.ts'
-import type { Instant } from '../http/index.ts'
+import { checkOptionNames, type Instant, type OptionNames } from '../http/index.ts'
 import { Alarm, type Clock } from '../io/index.ts'
 import { EventQueue, type WorldEvent } from './events.ts'
 import type { LinkSocket } from './link-socket.ts'
@@ -7,6 +7,7 @@ import { connectLink, type LinkOptions } from './link.ts'
 import { Network } from './network.ts'
 import { Random } from './random.ts'
 
+/** What a {@link World} begins with. */
 export interface WorldOptions {
   /** What every random choice follows from. Default 1. */
   readonly seed?: number
@@ -14,6 +15,9 @@ export interface WorldOptions {
   readonly start?: Instant
 }
 
+const optionNames: OptionNames<WorldOptions> = { seed: true, start: true }
+
+/** How far `World.run` and `World.settle` go. */
 export interface RunOptions {
   /** Run up to this instant, alarms included, and leave the clock there. Default: until nothing but alarms is left. */
   readonly until?: Instant
@@ -47,7 +51,9 @@ export class World implements Clock {
   #network: Network | undefined
   #dateSecond = -1
 
+  /** Throws UsageError for an option that is unknown. */
   constructor(options: WorldOptions = {}) {
+    checkOptionNames('World', '', options, optionNames)
     this.seed = options.seed ?? 1
     this.random = new Random(this.seed)
     this.#now = options.start ?? 1000

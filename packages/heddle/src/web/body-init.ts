@@ -118,8 +118,10 @@ class IterableSource implements BodySource {
   cancel(): void {
     if (this.#over) return
     this.#over = true
-    // The iterable's cleanup may fail; nobody is left who could be told.
-    Promise.resolve(this.#iterator?.return?.()).catch(() => {})
+    // The iterable's cleanup may fail, at once or later; nobody is left who could be told.
+    try {
+      Promise.resolve(this.#iterator?.return?.()).catch(() => {})
+    } catch {}
   }
 }
 

@@ -23,6 +23,13 @@ export interface BodySource {
   readonly trailers: Fields
 }
 
+/** Cancels a source that may be the program's own: if its cleanup throws, nobody is left who could be told. */
+export function cancelSource(source: BodySource, reason: unknown): void {
+  try {
+    source.cancel(reason)
+  } catch {}
+}
+
 /** Reads `source` to the end into one array. */
 export async function collect(source: BodySource): Promise<Uint8Array> {
   const taken = source.take()

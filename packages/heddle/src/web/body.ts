@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream'
 import { encoded, BytesSource, type Source } from './body-init.ts'
-import { collect, type BodySource } from './body-source.ts'
+import { cancelSource, collect, type BodySource } from './body-source.ts'
 import { consumedStream, StreamSource, streamFrom } from './body-stream.ts'
 import type { Headers } from './headers.ts'
 
@@ -145,7 +145,7 @@ export abstract class Body {
       stream.cancel(reason).catch(() => {})
     } else if (isSource(source)) {
       this.#used = true
-      source.cancel(reason)
+      cancelSource(source, reason)
     }
   }
 }

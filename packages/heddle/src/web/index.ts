@@ -3,7 +3,7 @@ export { Headers, fieldsFrom, fieldsOf, headersFrom, type HeadersEntries, type H
 export type { HeadersInit } from './header-text.ts'
 export { Body, cancelBody, cloneSource, peekSource, setSource, sourceReader, takeSource } from './body.ts'
 export { encoded, sourceOf, typeOf, type BodyInit, type Source } from './body-init.ts'
-export { collect, type BodySource } from './body-source.ts'
+export { cancelSource, collect, type BodySource } from './body-source.ts'
 export { StreamSource, streamFrom } from './body-stream.ts'
 export { IncomingBody, type IncomingOwner } from './incoming-body.ts'
 export { abortRequest, givenSignal, Request, requestFields, requestFrom, type RequestInfo } from './request.ts'

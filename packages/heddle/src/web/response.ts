@@ -103,6 +103,8 @@ export class Response extends Body implements Disposable, AsyncDisposable {
     this.#url = ''
     this.#redirected = false
     this.#trailers = trailers
+    // The content may never come to its end, and trailers nobody waits for are no reason to end the process.
+    if (trailers instanceof Promise) trailers.catch(() => {})
     this.#incoming = undefined
     if (headers !== undefined) this.#fields = fieldsFrom(headers)
     if (body === null) return

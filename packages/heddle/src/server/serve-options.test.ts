@@ -1,0 +1,53 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { UsageError } from '../http/index.ts'
+import { listen, systemClock } from '../io/index.ts'
+import { Response, serve, type ServeOptions } from './index.ts'
+
+const fetch = (): Response => new Response()
+
+async function refusal(options: unknown): Promise<string> {
+  const server = await serve(options as ServeOptions).catch((error: unknown) => {
+    assert.ok(error instanceof UsageError, String(error))
+    return error.message
+  })
+  if (typeof server === 'string') return server
+  await server.close({ deadline: 0 })
+  return ''
+}
+
+test('an option that is none is refused by its name, and not taken for the default', async () => {
+  const refused: [unknown, string][] = [
+    [{ fetch, prt: 1 }, 'serve: there is no option prt; did you mean port?'],
+    [{ fetch, host: '127.0.0.1' }, 'serve: there is no option host; did you mean hostname?'],
+    [{ fetch, maxConection: 1 }, 'serve: there is no option maxConection; did you mean maxConnections?'],
+    [{ fetch, limits: { headTimout: 3 } }, 'serve: there is no option limits.headTimout; did you mean limits.headTimeout?'],
+    [{ fetch, limits: { headTimeout: '3' } }, 'serve: limits.headTimeout must be a number, 0 or more'],
+    [{ fetch, limits: 3 }, 'serve: limits must be an object'],
+    [{ fetch, tls: { crt: '' } }, 'tls: there is no option crt; did you mean cert?'],
+    [{ fetch, tls: null }, 'tls: the options must be an object'],
+    [{ fetch, maxConnections: '10' }, 'maxConnections must be a number, 0 or more'],
+    [{ fetch, maxHandshakes: NaN }, 'maxHandshakes must be a number, 0 or more'],
+    [{ fetch, handshakeTimeout: 0 }, 'handshakeTimeout must be a number, 1 or more'],
+    [undefined, 'serve: the options must be an object'],
+  ]
+  for (const [options, message] of refused) assert.equal(await refusal(options), message)
+})
+
+test('options that are known and undefined are as absent', async () => {
+  assert.equal(
+    await refusal({ fetch, hostname: '127.0.0.1', tls: undefined, limits: { headTimeout: undefined }, maxConnections: undefined }),
+    '',
+  )
+})
+
+test('close refuses what is none', async () => {
+  const server = await serve({ hostname: '127.0.0.1', fetch })
+  assert.throws(() => server.close({ deadlin: 0 } as never), { message: 'close: there is no option deadlin; did you mean deadline?' })
+  await server.close({ deadline: 0 })
+})
+
+test('so does the listener below', async () => {
+  const options = { clock: systemClock(), onConnection: () => {}, hostnam: '::1' }
+  await assert.rejects(listen(options as never), { message: 'listen: there is no option hostnam; did you mean hostname?' })
+})
