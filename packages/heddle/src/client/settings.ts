@@ -4,7 +4,7 @@ import { UsageError } from '../http/index.ts'
 import { dial, systemClock, TlsSessions, type Clock, type TlsClientOptions } from '../io/index.ts'
 import { makeEngine as heddleEngine, type EngineMaker, type EngineOptions } from './engine.ts'
 import { loopHold, type LoopHold } from './loop-hold.ts'
-import type { ClientOptions, Dialler } from './options.ts'
+import type { ClientOptions, ClientTlsOptions, Dialler } from './options.ts'
 import { alpnOf, checkedProtocols, type ClientProtocol } from './protocols.ts'
 import { ProxyRules } from './proxy.ts'
 
@@ -24,6 +24,8 @@ export class Settings {
   readonly protocols: readonly ClientProtocol[]
   /** http origins speak HTTP/2. */
   readonly h2c: boolean
+  /** Connections may serve other origins besides their own. */
+  readonly coalesces: boolean
   /** A request that finds every stream taken has a connection made, if the limits allow it. */
   readonly connectsWhenFull: boolean
   /** One object for all origins: io caches contexts by its identity. */
@@ -54,6 +56,10 @@ export class Settings {
     this.protocols = checkedProtocols(options.protocols)
     this.h2c = options.h2c === true
     if (this.h2c && !this.protocols.includes('h2')) throw new UsageError("h2c needs 'h2' among the protocols")
+    this.coalesces = options.coalesce === true
+    if (this.coalesces && changesIdentity(options.tls)) {
+      throw new UsageError('coalesce relies on the usual check of certificates: no servername, checkServerIdentity or rejectUnauthorized')
+    }
     this.connectsWhenFull = choice('whenFull', options.whenFull, ['queue', 'connect']) === 'connect'
     this.tls = { sessions: new TlsSessions(), ...options.tls, alpn: alpnOf(this.protocols) }
     this.tlsHttp1 = { ...this.tls, alpn: alpnOf(['h1']) }
@@ -65,6 +71,10 @@ export class Settings {
     this.makeEngine = makeEngine
     this.loopHold = options.clock === undefined || options.clock === systemClock() ? loopHold : undefined
   }
+}
+
+function changesIdentity({ servername, checkServerIdentity, rejectUnauthorized }: ClientTlsOptions = {}): boolean {
+  return servername !== undefined || checkServerIdentity !== undefined || rejectUnauthorized === false
 }
 
 /** Checks a time limit: ms above 0, or Infinity. */
