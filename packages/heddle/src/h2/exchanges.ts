@@ -201,16 +201,24 @@ export class Exchanges {
   #drain(stream: Stream): void {
     const { isServer, now, limits, timeLimits } = this.#owner
     if (!isServer) return this.#abandon(stream, ErrorCode.Cancel)
-    if (limits.drainTimeout === 0) return this.abandonUpload(stream)
     if (stream.abandonAt > 0) return
+    const { expectedLength, receivedLength } = stream
+    // Nothing is gained by waiting for more than will be read.
+    const isTooLong = expectedLength - receivedLength > limits.drainSize
+    if (isTooLong || limits.drainSize === 0 || limits.drainTimeout === 0) return this.abandonUpload(stream)
     stream.abandonAt = now + limits.drainTimeout
+    stream.abandonBeyond = receivedLength + limits.drainSize
     timeLimits.watchUntil(stream.abandonAt)
   }
 
-  /** Server: `streamId` is no exchange, or no longer, and has its answer; its content is read and thrown away. */
-  drainUnanswered(streamId: number): void {
+  /**
+   * Server: `streamId` is no exchange, or no longer, and has its answer; its content is read and thrown away.
+   * `expectedLength`: what is announced of it, or `noLength`.
+   */
+  drainUnanswered(streamId: number, expectedLength: number): void {
     if (this.#owner.lifetime.stage !== Stage.Open) return
     const stream = this.accept(streamId)
+    stream.expectedLength = expectedLength
     stream.receiving = Phase.Content
     stream.sending = Phase.Ended
     stream.discarding = true

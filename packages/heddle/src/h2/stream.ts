@@ -90,6 +90,8 @@ export class Stream extends Windows implements Exchange, Linked {
   expectsContinue: boolean
   /** When what is left of the message is given up, which nobody wants; 0: that is not so. */
   abandonAt: Instant
+  /** … and at which `receivedLength`. */
+  abandonBeyond: number
   /** content-length of the received message, or `noLength`. */
   expectedLength: number
   receivedLength: number
@@ -142,6 +144,7 @@ export class Stream extends Windows implements Exchange, Linked {
     this.discarding = false
     this.expectsContinue = false
     this.abandonAt = 0
+    this.abandonBeyond = 0
     this.expectedLength = noLength
     this.receivedLength = 0
     this.declaredLength = noLength
