@@ -43,12 +43,14 @@ export interface Ticket {
   readonly reused: boolean
   /** True once the head of a response, an informational one included, has arrived. */
   readonly responded: boolean
+  /** How often the request moved on to another connection (see `replayable`). */
+  readonly moves: number
 }
 
 /** RFC 9110 §15.5.20 */
 const misdirectedRequest = 421
 /** How often a request moves on from HTTP/2 connections: enough for a server that restarts, not enough to wear one down. */
-const mostMoves = 3
+export const mostMoves = 3
 
 /**
  * Where a request stands:
@@ -77,7 +79,6 @@ export class ClientTicket implements Ticket, ExchangeHandler, Linked {
   withdrawn: boolean
   /** It was cancelled at another origin's connection, which does not answer for its own. */
   misdirected: boolean
-  /** How often it moved on. */
   moves: number
   exchange: Exchange | undefined
   connection: PooledConnection | undefined
