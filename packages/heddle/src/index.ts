@@ -7,6 +7,7 @@ export {
   fetch,
   type ClientExchangeHandler,
   type ClientOptions,
+  type ClientProtocol,
   type ClientStats,
   type ClientTlsOptions,
   type ExchangeOptions,
