@@ -142,7 +142,7 @@ export class DataReceiver {
     const fault = lengthFault(stream, end)
     if (fault !== '') exchanges.fault(stream, ErrorCode.ProtocolError, fault)
     else if (stream.abandonAt > 0) {
-      if (stream.receivedLength > stream.abandonBeyond && !end) exchanges.abandonUpload(stream)
+      if (stream.receivedLength > stream.abandonBeyond && !end) exchanges.unwanted.abandonUpload(stream)
     } else if (stream.receivedLength > limits.maxContentLength && !stream.discarding) this.#refuseContent(stream, end)
     return lifetime.stage === Stage.Open
   }
@@ -192,7 +192,7 @@ export class DataReceiver {
       sender.sendResponse(stream, contentTooLarge, true, false)
       exchanges.close(stream, error)
       // RFC 9113 §8.1: the answer is complete, and the content is not wanted.
-      if (!end) exchanges.drainUnanswered(stream.id, noLength)
+      if (!end) exchanges.unwanted.drainUnanswered(stream.id, noLength)
     } else exchanges.reset(stream, ErrorCode.Cancel, error)
   }
 }

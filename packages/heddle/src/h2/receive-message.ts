@@ -69,7 +69,7 @@ function answerRequest(owner: Connection, streamId: number, answer: Head, end: b
   sender.stageResponse(streamId, answer, true, false)
   exchanges.provoked()
   // RFC 9113 §8.1: the answer is complete, and the content is not wanted.
-  if (!end) exchanges.drainUnanswered(streamId, contentLength)
+  if (!end) exchanges.unwanted.drainUnanswered(streamId, contentLength)
 }
 
 /** Client: an interim or final response's head. */
@@ -100,7 +100,7 @@ export function receiveResponse(owner: Connection, stream: Stream, section: Fiel
   }
   if (stream.closed) return
   if (end) exchanges.receivingEnded(stream)
-  else if (stream.discarding) exchanges.maybeAbandon(stream)
+  else if (stream.discarding) exchanges.unwanted.maybeAbandon(stream)
 }
 
 /** Client: what the final response's head decides. Returns what is wrong with it, or nothing. */
