@@ -1,7 +1,8 @@
 import { List, type Linked } from '../bytes/index.ts'
-import type { Capabilities, ConnectionHandler, Exchange, ExchangeHandler, HeddleError, Instant } from '../http/index.ts'
+import type { Capabilities, ConnectionHandler, ConnectionInfo, Exchange, ExchangeHandler, HeddleError, Instant } from '../http/index.ts'
 import { UsageError } from '../http/index.ts'
 import type { Dialled, DriverCounters } from '../io/index.ts'
+import { Guests } from './coalescing.ts'
 import type { ClientEngine } from './engine.ts'
 import type { PooledOrigin } from './origin.ts'
 import type { ClientProtocol } from './protocols.ts'
@@ -17,11 +18,14 @@ export class PooledConnection implements ConnectionHandler, Linked {
   next: Linked | undefined
   readonly origin: PooledOrigin
   readonly protocol: ClientProtocol
+  readonly info: ConnectionInfo
   readonly engine: ClientEngine
   /** What its socket carried. */
   readonly traffic: DriverCounters
   /** The requests on it. */
   readonly tickets: List<ClientTicket>
+  /** Other origins whose requests it takes besides. */
+  guests: Guests | undefined
   /** Requests it ever took. */
   taken: number
   /** A response began on it, so it was of use once. */
@@ -45,8 +49,10 @@ export class PooledConnection implements ConnectionHandler, Linked {
     this.next = undefined
     this.origin = origin
     this.protocol = protocol
+    this.info = dialled.info
     this.traffic = { writes: 0, bytesRead: 0, bytesWritten: 0 }
     this.tickets = new List()
+    this.guests = undefined
     this.taken = 0
     this.proven = false
     this.parked = false
@@ -84,9 +90,8 @@ export class PooledConnection implements ConnectionHandler, Linked {
   offer(): void {
     if (this.retired) return
     const { origin, engine } = this
-    const { waiting } = origin
     while (engine.openable > 0) {
-      const ticket = waiting.first
+      const ticket = origin.waiting.first ?? this.guests?.next()
       if (ticket === undefined) {
         if (!this.parked) origin.park(this)
         return
@@ -94,7 +99,7 @@ export class PooledConnection implements ConnectionHandler, Linked {
       if (this.yields()) return
       const exchange = engine.open(ticket)
       if (exchange === undefined) break
-      origin.unqueue(ticket)
+      ticket.origin.unqueue(ticket)
       this.#begin(ticket, exchange)
       // The program was told and may have ended it all.
       if (this.retired) return
@@ -119,6 +124,13 @@ export class PooledConnection implements ConnectionHandler, Linked {
     if (this.retired) return
     this.#leave()
     this.origin.pool.retireSoon(this)
+  }
+
+  /** The requests of `guest`, another origin, come here. */
+  welcome(guest: PooledOrigin): void {
+    this.guests ??= new Guests()
+    this.guests.add(guest)
+    this.offer()
   }
 
   /** At once: every request on it ends with `error`. Not from inside an engine's calls. */
@@ -169,8 +181,7 @@ export class PooledConnection implements ConnectionHandler, Linked {
   }
 
   #begin(ticket: ClientTicket, exchange: Exchange): void {
-    const { origin } = this
-    const { counters } = origin
+    const { counters } = ticket.origin
     if (this.taken++ > 0) counters.reused++
     counters.taken[this.protocol]++
     ticket.reused = this.proven
@@ -196,6 +207,8 @@ export class PooledConnection implements ConnectionHandler, Linked {
     if (protocol === 'h2') origin.leaving++
     // Whoever hoped for it may need another one.
     if (origin.waiting.length > 0) origin.pool.makeDue(origin)
+    origin.pool.coalescing?.remove(this)
+    this.guests?.dismissAll()
   }
 
   #noteIdle(): void {

@@ -155,6 +155,7 @@ export class DoubleStreams implements HttpConnection, StreamEngine {
   numbers: number = Infinity
   readonly exchanges: DoubleExchange[] = []
   framesSent = 0
+  originSet: ReadonlySet<string> | undefined
   draining = false
   closed = false
 

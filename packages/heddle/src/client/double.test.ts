@@ -1,7 +1,7 @@
 /** A pool over engines that do what a test says: the order of every call is in the test's hands. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { NetworkError, UsageError, type Exchange, type HeddleError } from '../http/index.ts'
+import { NetworkError, UsageError, type Exchange, type HeddleError, type TlsFacts } from '../http/index.ts'
 import type { Dialled, DialOptions, DialTarget } from '../io/index.ts'
 import { connectionInfo, World } from '../testing/index.ts'
 import { DoubleEngine, DoubleStreams, type DoubleExchange } from './double-engines.test.ts'
@@ -20,7 +20,7 @@ export interface DoubleDial {
   cancelled: boolean
   accept(): DoubleEngine
   /** Accepts; ALPN says h2, and SETTINGS that allow `most` are there at once. */
-  acceptStreams(most?: number): DoubleStreams
+  acceptStreams(most?: number, tls?: TlsFacts): DoubleStreams
   /** Accepts without TLS, where h2 is known to be spoken. */
   acceptPlainStreams(): DoubleStreams
   refuse(): void
@@ -96,9 +96,9 @@ export class Bench {
   }
 
   #connect(target: DialTarget, options: DialOptions, done: (error: HeddleError | undefined, dialled: Dialled | undefined) => void) {
-    const arrive = (alpn: string | undefined): void => {
+    const arrive = (alpn: string | undefined, tls?: TlsFacts): void => {
       assert.equal(dial.cancelled, false)
-      const dialled = { info: connectionInfo('client'), alpn, attach: () => undefined, socket: { destroy: () => {} } }
+      const dialled = { info: { ...connectionInfo('client'), tls }, alpn, attach: () => undefined, socket: { destroy: () => {} } }
       done(undefined, dialled as unknown as Dialled)
     }
     const dial: DoubleDial = {
@@ -109,9 +109,9 @@ export class Bench {
         arrive(undefined)
         return this.engines.at(-1) as DoubleEngine
       },
-      acceptStreams: (most = 100) => {
+      acceptStreams: (most = 100, tls = undefined) => {
         this.#most = most
-        arrive('h2')
+        arrive('h2', tls)
         return this.streams.at(-1) as DoubleStreams
       },
       acceptPlainStreams: () => {

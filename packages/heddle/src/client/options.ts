@@ -35,6 +35,13 @@ export interface ClientOptions {
    */
   readonly whenFull?: 'queue' | 'connect' | undefined
   /**
+   * True: an `https` origin without a connection uses the HTTP/2 connection of another one, if the
+   * certificate there is good for its host too and the server says that it answers for it (ORIGIN frame,
+   * RFC 8336), or says nothing of the kind and is at the address its name leads to (RFC 9113 §9.1.1). Not
+   * with a proxy, and not with TLS options that change the check of certificates. Default false.
+   */
+  readonly coalesce?: boolean | undefined
+  /**
    * Connections to one origin at once, in whatever state. Default 128. HTTP/2 connections that take no
    * more requests and only finish those they have do not count, up to as many again.
    */

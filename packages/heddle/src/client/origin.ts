@@ -1,10 +1,11 @@
 import { List, type Linked } from '../bytes/index.ts'
-import { HeddleError, NetworkError, type Instant } from '../http/index.ts'
-import { Alarm, type Dialled } from '../io/index.ts'
+import type { HeddleError, Instant } from '../http/index.ts'
+import type { Dialled } from '../io/index.ts'
 import { PooledConnection } from './connection.ts'
+import { Dials } from './dials.ts'
 import type { EngineOptions } from './engine.ts'
 import type { Pool } from './pool.ts'
-import { chosenProtocol, type ClientProtocol } from './protocols.ts'
+import type { ClientProtocol } from './protocols.ts'
 import { routeTo, type Route } from './route.ts'
 import { Census, Counters, poolCounts, type OriginStats } from './stats.ts'
 import type { ClientTicket } from './ticket.ts'
@@ -29,11 +30,6 @@ export const http1Suffix = ' over HTTP/1.1'
 
 /** Requests an HTTP/2 connection is taken to run at once, until one has told (RFC 9113 §6.5.2: at least 100 is recommended). */
 const usualStreams = 100
-
-/** ms before the first new attempt after a dial failed while other connections live, doubled each time … */
-const firstPause = 100
-/** … up to this. */
-const longestPause = 5_000
 
 /**
  * The connections to one origin and the requests that wait for one.
@@ -75,7 +71,11 @@ export class PooledOrigin implements Origin, Linked {
   /** Connections that are idle. */
   idle: number
   /** Connections being made. */
-  readonly dials: Set<{ cancel(): void }>
+  readonly dials: Dials
+  /** Another origin's connection that takes its requests (see `coalescing.ts`). */
+  guestOf: PooledConnection | undefined
+  /** As a guest it was told that it is at the wrong place (421): it has connections of its own. */
+  misdirected: boolean
   /** True while the directory knows it. */
   known: boolean
   /** True: the pool will ask it whether it wants to dial. */
@@ -84,14 +84,6 @@ export class PooledOrigin implements Origin, Linked {
   evicting: number
   /** When its last connection went; meaningful while it is unused. */
   unusedSince: Instant
-  /** The last dial failed: one attempt at a time until one succeeds. */
-  #suspect: boolean
-  /** Attempts in a row that failed while other connections lived. */
-  #failures: number
-  /** No new attempt before this while other connections live. */
-  #pausedUntil: Instant
-  /** Armed while requests wait for the end of the pause. */
-  #pause: Alarm | undefined
   /** The last of the waiting requests that stood here before: all of those come first. */
   #lastReturned: ClientTicket | undefined
 
@@ -118,15 +110,13 @@ export class PooledOrigin implements Origin, Linked {
     this.usable = { h1: 0, h2: 0 }
     this.leaving = 0
     this.idle = 0
-    this.dials = new Set()
+    this.dials = new Dials(this)
+    this.guestOf = undefined
+    this.misdirected = false
     this.known = false
     this.due = false
     this.evicting = 0
     this.unusedSince = 0
-    this.#suspect = false
-    this.#failures = 0
-    this.#pausedUntil = 0
-    this.#pause = undefined
     this.#lastReturned = undefined
   }
 
@@ -141,6 +131,18 @@ export class PooledOrigin implements Origin, Linked {
     list?.append(this)
   }
 
+  /** Some connection serves its requests, or will when it is free. */
+  get hasUsable(): boolean {
+    return this.usable.h1 > 0 || this.hasStreams
+  }
+
+  /** The same of HTTP/2 connections. */
+  get hasStreams(): boolean {
+    return this.usable.h2 > 0 || this.guestOf !== undefined
+  }
+
+  // ── Requests ────────────────────────────────────────────────────────────────────────────────────
+
   /** Gives `ticket` a connection that can take it, or lets it wait for one. */
   enter(ticket: ClientTicket): void {
     this.counters.requests++
@@ -152,9 +154,24 @@ export class PooledOrigin implements Origin, Linked {
     if (!this.#takeAvailable(ticket)) this.pool.wait(ticket, true)
   }
 
+  #takeAvailable(ticket: ClientTicket): boolean {
+    for (let connection = this.available.last; connection !== undefined; connection = this.available.last) {
+      if (this.#takes(connection, ticket)) return true
+      // It cannot any more, and has not yet come to say so.
+      if (connection.parked) this.unpark(connection)
+    }
+    return this.guestOf !== undefined && this.#takes(this.guestOf, ticket)
+  }
+
+  /** One that is never idle is asked here whether it may go on. */
+  #takes(connection: PooledConnection, ticket: ClientTicket): boolean {
+    return (connection.idle || !connection.yields()) && connection.take(ticket)
+  }
+
   /** `ticket` waits; ahead of all who come for the first time if it `returns`. */
   queue(ticket: ClientTicket, returns: boolean): void {
     const { waiting } = this
+    this.guestOf?.guests?.wait(this)
     if (!returns) return waiting.append(ticket)
     const next = this.#lastReturned === undefined ? waiting.first : this.#lastReturned.next
     if (next === undefined) waiting.append(ticket)
@@ -167,7 +184,10 @@ export class PooledOrigin implements Origin, Linked {
     if (ticket === this.#lastReturned) this.#lastReturned = ticket.previous as ClientTicket | undefined
     this.waiting.remove(ticket)
     this.pool.waiting--
-    if (this.waiting.length === 0) this.#nobodyWaits()
+    if (this.waiting.length > 0) return
+    this.dials.stopPausing()
+    this.pool.room.unblock(this)
+    this.maybeUnused()
   }
 
   /** `ticket` does not wait any more: it ends with `error`. */
@@ -179,6 +199,17 @@ export class PooledOrigin implements Origin, Linked {
   /** Every waiting request ends with `error`. */
   failWaiting(error: HeddleError): void {
     for (let ticket = this.waiting.first; ticket !== undefined; ticket = this.waiting.first) this.leave(ticket, error)
+  }
+
+  // ── Connections ─────────────────────────────────────────────────────────────────────────────────
+
+  /** A connection was made. */
+  connected(dialled: Dialled, protocol: ClientProtocol): void {
+    this.protocol = protocol
+    this.counters.dialled[protocol]++
+    const connection = new PooledConnection(this, dialled, protocol, this.pool.clock.now())
+    this.pool.coalescing?.add(connection)
+    connection.offer()
   }
 
   park(connection: PooledConnection): void {
@@ -206,58 +237,6 @@ export class PooledOrigin implements Origin, Linked {
     return connection
   }
 
-  /**
-   * True if another dial would be of use and its own limit allows it. While nobody knows what the
-   * origin speaks, one dial at a time: it tells whether more are needed.
-   */
-  get wantsDial(): boolean {
-    const { protocol } = this
-    const waiting = this.waiting.length
-    const dialling = this.dials.size
-    if (waiting === 0 || !this.#mayConnect) return false
-    if (protocol === undefined) return dialling === 0
-    if (protocol === 'h1') return waiting > dialling
-    if (!this.pool.settings.connectsWhenFull) return dialling === 0 && this.usable.h2 === 0
-    return waiting > dialling * this.streamsPerConnection
-  }
-
-  get #mayConnect(): boolean {
-    const { maxConnectionsPerOrigin } = this.pool.settings
-    const taken = this.connections.size + this.dials.size
-    if (taken < maxConnectionsPerOrigin) return true
-    // What a leaving HTTP/2 connection still has to finish may take hours: new requests do not wait for it.
-    return taken - this.leaving < maxConnectionsPerOrigin && taken < maxConnectionsPerOrigin * 2
-  }
-
-  /**
-   * Starts a dial if there is a request waiting without one and the limits allow it. True: another
-   * could be of use; asked one at a time, so that origins share the room they compete for.
-   */
-  maybeDial(): boolean {
-    if (!this.wantsDial) return false
-    if (this.#suspect && this.dials.size > 0) return false
-    if (this.#suspect && this.#hasUsable && this.pool.clock.now() < this.#pausedUntil) {
-      this.#pause ??= new Alarm(() => this.#endPause())
-      this.pool.arm(this.#pause, this.#pausedUntil)
-      return false
-    }
-    if (!this.pool.room.left) {
-      this.pool.room.block(this)
-      return false
-    }
-    this.#dial()
-    return true
-  }
-
-  /** Ends dials that no request waits for. */
-  cancelDials(): void {
-    for (const dial of this.dials) {
-      dial.cancel()
-      this.dials.delete(dial)
-      this.pool.left()
-    }
-  }
-
   /** `connection` is gone. */
   closed(connection: PooledConnection): void {
     if (!this.connections.delete(connection)) return
@@ -266,13 +245,13 @@ export class PooledOrigin implements Origin, Linked {
       this.pool.room.evicting--
       this.evicting--
     }
-    this.counters.frames += connection.engine.framesSent ?? 0
     if (connection.protocol === 'h2') {
       this.leaving--
+      this.counters.frames += connection.engine.framesSent ?? 0
       this.counters.writes += connection.traffic.writes
     }
     if (this.waiting.length > 0) this.pool.makeDue(this)
-    else this.#maybeUnused()
+    else this.maybeUnused()
   }
 
   /** The server wants HTTP/1.1: no more requests over HTTP/2. False: the client may not speak it. */
@@ -282,8 +261,33 @@ export class PooledOrigin implements Origin, Linked {
     this.http1Required = true
     this.protocol = 'h1'
     for (const connection of this.connections) if (connection.protocol === 'h2') connection.retireSoon()
+    this.guestOf?.guests?.dismiss(this)
     return true
   }
+
+  // ── Another origin's connection ─────────────────────────────────────────────────────────────────
+
+  /** Its requests go to `host` from now on, a connection of another origin. */
+  shareWith(host: PooledConnection): void {
+    this.guestOf = host
+    this.protocol = 'h2'
+    host.welcome(this)
+  }
+
+  /** `guestOf` takes none of its requests any more. */
+  lostHost(): void {
+    this.guestOf = undefined
+    if (this.waiting.length > 0) this.pool.makeDue(this)
+    else this.maybeUnused()
+  }
+
+  /** RFC 9110 §15.5.20: the server does not answer for it after all. */
+  misdirect(): void {
+    this.misdirected = true
+    this.guestOf?.guests?.dismiss(this)
+  }
+
+  // ── Counts ──────────────────────────────────────────────────────────────────────────────────────
 
   stats(): OriginStats {
     return { origin: this.key, protocol: this.protocol, ...poolCounts(this.census(), this.counters) }
@@ -305,111 +309,8 @@ export class PooledOrigin implements Origin, Linked {
     return census
   }
 
-  /** Something is there that can serve a request, now or when it is free. */
-  get #hasUsable(): boolean {
-    return this.usable.h1 + this.usable.h2 > 0
-  }
-
-  #takeAvailable(ticket: ClientTicket): boolean {
-    for (let connection = this.available.last; connection !== undefined; connection = this.available.last) {
-      // One that is never idle is asked here whether it may go on.
-      if (!connection.idle && connection.yields()) continue
-      if (connection.take(ticket)) return true
-      // It cannot any more, and has not yet come to say so.
-      this.unpark(connection)
-    }
-    return false
-  }
-
-  #dial(): void {
-    const dial = { cancel: () => {} }
-    this.dials.add(dial)
-    this.pool.room.take()
-    try {
-      const { target, options, http1Options } = this.route
-      const attempt = this.pool.settings.connect(target, this.http1Required ? http1Options : options, (error, dialled) => {
-        if (!this.dials.delete(dial)) dialled?.socket.destroy()
-        else if (dialled !== undefined) this.#dialled(dialled)
-        else this.#dialFailed(error as HeddleError)
-      })
-      dial.cancel = () => attempt.cancel()
-    } catch (cause) {
-      // An option that net or tls refuses, such as a certificate that is none.
-      this.dials.delete(dial)
-      const error = new NetworkError('CONNECT_FAILED', 'no connection could be begun', { cause, unprocessed: true })
-      this.#dialFailed(cause instanceof HeddleError ? cause : error)
-    }
-  }
-
-  #dialled(dialled: Dialled): void {
-    const protocol = this.#spokenOn(dialled)
-    if (protocol === undefined) {
-      dialled.socket.destroy()
-      const message = `${this.key} speaks none of ${this.route.protocols.join(', ')}`
-      return this.#dialFailed(new NetworkError('TLS_FAILED', message, { unprocessed: true }))
-    }
-    if (protocol === 'h2' && this.http1Required) {
-      // It was on its way when the server asked for HTTP/1.1.
-      dialled.socket.destroy()
-      this.pool.left()
-      if (this.waiting.length > 0) this.pool.makeDue(this)
-      return
-    }
-    this.#suspect = false
-    this.#failures = 0
-    this.protocol = protocol
-    this.counters.dialled[protocol]++
-    new PooledConnection(this, dialled, protocol, this.pool.clock.now()).offer()
-    // What was held back while the origin was suspect, or nobody knew what it speaks.
-    if (this.wantsDial) this.pool.makeDue(this)
-    // One connection does for all, where several were thought to be needed.
-    else if (protocol === 'h2' && this.waiting.length === 0) this.cancelDials()
-  }
-
-  #spokenOn({ alpn }: Dialled): ClientProtocol | undefined {
-    const { protocol, protocols } = this.route
-    if (this.scheme === 'https') return chosenProtocol(alpn, protocols)
-    return this.http1Required ? 'h1' : protocol
-  }
-
-  /**
-   * A dial failed. While others are under way, they decide. If nothing is left that could serve
-   * them, all who wait are told; else those who have waited as long as a connection may take, and
-   * the rest goes on waiting for the connections that live, with new attempts in growing intervals.
-   */
-  #dialFailed(error: HeddleError): void {
-    this.counters.countError(error.code)
-    this.#suspect = true
-    this.pool.left()
-    if (this.dials.size > 0) return
-    if (!this.#hasUsable) {
-      this.#failures = 0
-      this.failWaiting(error)
-      this.#maybeUnused()
-      return
-    }
-    const now = this.pool.clock.now()
-    const { connectTimeout } = this.pool.settings
-    for (let ticket = this.waiting.first; ticket !== undefined && now - ticket.since >= connectTimeout; ticket = this.waiting.first) {
-      this.leave(ticket, error)
-    }
-    this.#pausedUntil = now + Math.min(firstPause * 2 ** this.#failures, longestPause)
-    this.#failures++
-    if (this.waiting.length > 0) this.pool.makeDue(this)
-  }
-
-  #endPause(): void {
-    this.pool.timers--
-    this.pool.makeDue(this)
-  }
-
-  #nobodyWaits(): void {
-    if (this.#pause !== undefined) this.pool.disarm(this.#pause)
-    this.pool.room.unblock(this)
-    this.#maybeUnused()
-  }
-
-  #maybeUnused(): void {
-    if (this.connections.size === 0 && this.dials.size === 0 && this.waiting.length === 0) this.pool.directory.becameUnused(this)
+  maybeUnused(): void {
+    if (this.connections.size > 0 || this.dials.size > 0 || this.waiting.length > 0 || this.guestOf !== undefined) return
+    this.pool.directory.becameUnused(this)
   }
 }

@@ -1,6 +1,7 @@
 import { List } from '../bytes/index.ts'
 import { HeddleError, UsageError } from '../http/index.ts'
 import type { Alarm, Clock } from '../io/index.ts'
+import { Coalescing } from './coalescing.ts'
 import type { PooledConnection } from './connection.ts'
 import { Directory } from './directory.ts'
 import type { ExchangeOptions } from './options.ts'
@@ -22,6 +23,8 @@ export class Pool {
   readonly clock: Clock
   readonly directory: Directory
   readonly room: Room
+  /** Undefined: every origin has connections of its own. */
+  readonly coalescing: Coalescing | undefined
   /** Requests that wait, at all origins. */
   waiting: number
   /** Alarms armed. */
@@ -45,6 +48,7 @@ export class Pool {
     this.clock = settings.clock
     this.directory = new Directory(this)
     this.room = new Room(this)
+    this.coalescing = settings.coalesces ? new Coalescing() : undefined
     this.waiting = 0
     this.timers = 0
     this.closing = false
@@ -90,7 +94,7 @@ export class Pool {
     ticket.since = this.clock.now()
     origin.queue(ticket, returns)
     this.waiting++
-    if (origin.wantsDial) this.makeDue(origin)
+    if (origin.dials.isWanted) this.makeDue(origin)
   }
 
   /** `ticket`, which stands nowhere, ends with `error`; it is told in `attend`. */
@@ -172,7 +176,7 @@ export class Pool {
     for (const origin of due) origin.due = false
     for (let i = 0; i < due.length; i++) {
       const origin = due[i] as PooledOrigin
-      if (origin.maybeDial()) due.push(origin)
+      if (origin.dials.maybeStart()) due.push(origin)
     }
   }
 
@@ -186,7 +190,7 @@ export class Pool {
   #closeIdle(): void {
     for (const origin of this.directory.origins()) {
       if (origin.waiting.length > 0) continue
-      origin.cancelDials()
+      origin.dials.cancelAll()
       for (let connection = origin.available.first; connection !== undefined; connection = origin.available.first) connection.retire()
     }
     if (this.room.taken > 0 || this.waiting > 0 || this.#ending.length > 0) return
@@ -203,7 +207,7 @@ export class Pool {
     this.#destruction = undefined
     for (const origin of this.directory.origins()) {
       origin.failWaiting(error)
-      origin.cancelDials()
+      origin.dials.cancelAll()
       for (const connection of origin.connections) connection.abort(error)
     }
   }

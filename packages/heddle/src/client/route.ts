@@ -1,6 +1,6 @@
 import type { Http1Options } from '../h1/index.ts'
 import type { DialOptions, DialProxy, DialTarget } from '../io/index.ts'
-import type { ClientProtocol } from './protocols.ts'
+import { chosenProtocol, type ClientProtocol } from './protocols.ts'
 import type { Proxy } from './proxy.ts'
 import type { Settings } from './settings.ts'
 
@@ -15,6 +15,8 @@ export interface Route {
   readonly protocols: readonly ClientProtocol[]
   /** What is spoken; undefined: ALPN will tell. */
   readonly protocol: ClientProtocol | undefined
+  /** What is spoken on a connection on which ALPN chose `alpn`; undefined: nothing that may be. `http1`: it had to be HTTP/1.1. */
+  spokenOn(alpn: string | undefined, http1: boolean): ClientProtocol | undefined
 }
 
 /** The way to an origin: directly, to a Unix socket, to a proxy, or through a proxy's tunnel. */
@@ -37,14 +39,16 @@ export function routeTo(origin: { readonly scheme: string; readonly host: string
       http1,
       protocols,
       protocol: protocols.length === 1 ? protocols[0] : undefined,
+      spokenOn: (alpn) => chosenProtocol(alpn, protocols),
     }
   }
   const proxy = settings.proxy.find(scheme, host, port)
   if (proxy === undefined) {
     const target = socketPath === undefined ? { host, port } : { path: socketPath }
     const { h2c, protocols } = settings
-    const spoken = h2c ? { protocols, protocol: 'h2' as const } : onlyHttp1
-    return { target, options: common, http1Options: common, http1, ...spoken }
+    if (!h2c) return { target, options: common, http1Options: common, http1, ...onlyHttp1 }
+    const spokenOn = (_alpn: string | undefined, http1: boolean): ClientProtocol => (http1 ? 'h1' : 'h2')
+    return { target, options: common, http1Options: common, http1, protocols, protocol: 'h2', spokenOn }
   }
   const options = { ...common, tls: proxy.secure ? proxyTls : undefined }
   return {
@@ -56,7 +60,7 @@ export function routeTo(origin: { readonly scheme: string; readonly host: string
   }
 }
 
-const onlyHttp1 = { protocols: ['h1'], protocol: 'h1' } as const
+const onlyHttp1: Pick<Route, 'protocols' | 'protocol' | 'spokenOn'> = { protocols: ['h1'], protocol: 'h1', spokenOn: () => 'h1' }
 
 /** TLS to a proxy is not the origin's: neither its authorities nor our certificate apply. */
 const proxyTls = Object.freeze({ alpn: ['http/1.1'] })

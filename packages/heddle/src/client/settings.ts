@@ -6,7 +6,7 @@ import { checkTlsClientOptions, dial, systemClock, TlsSessions, type Clock, type
 import { makeEngine as heddleEngine, type EngineMaker, type EngineOptions } from './engine.ts'
 import { loopHold, type LoopHold } from './loop-hold.ts'
 import { clientOptionNames } from './option-names.ts'
-import type { ClientOptions, Dialler } from './options.ts'
+import type { ClientOptions, ClientTlsOptions, Dialler } from './options.ts'
 import { alpnOf, checkedProtocols, type ClientProtocol } from './protocols.ts'
 import { ProxyRules } from './proxy.ts'
 
@@ -26,6 +26,8 @@ export class Settings {
   readonly protocols: readonly ClientProtocol[]
   /** http origins speak HTTP/2. */
   readonly h2c: boolean
+  /** Connections may serve other origins besides their own. */
+  readonly coalesces: boolean
   /** A request that finds every stream taken has a connection made, if the limits allow it. */
   readonly connectsWhenFull: boolean
   /** One object for all origins: io caches contexts by its identity. */
@@ -57,6 +59,10 @@ export class Settings {
     this.protocols = checkedProtocols(options.protocols)
     this.h2c = options.h2c === true
     if (this.h2c && !this.protocols.includes('h2')) throw new UsageError("h2c needs 'h2' among the protocols")
+    this.coalesces = options.coalesce === true
+    if (this.coalesces && changesIdentity(options.tls)) {
+      throw new UsageError('coalesce relies on the usual check of certificates: no servername, checkServerIdentity or rejectUnauthorized')
+    }
     this.connectsWhenFull = choice('whenFull', options.whenFull, ['queue', 'connect']) === 'connect'
     if (options.tls !== undefined) {
       checkTlsClientOptions('Client', options.tls)
@@ -74,6 +80,10 @@ export class Settings {
     this.makeEngine = makeEngine
     this.loopHold = options.clock === undefined || options.clock === systemClock() ? loopHold : undefined
   }
+}
+
+function changesIdentity({ servername, checkServerIdentity, rejectUnauthorized }: ClientTlsOptions = {}): boolean {
+  return servername !== undefined || checkServerIdentity !== undefined || rejectUnauthorized === false
 }
 
 /** Checks a time limit: ms above 0, or Infinity. */

@@ -369,6 +369,21 @@ test('responses that nobody reads do not stop one that is read, however small th
   await site.assertGone()
 })
 
+test('destroy ends what runs and what waits with its error, and drops the connection', async () => {
+  const world = new World()
+  const site = new Site(world, () => {}, {}, { limits: { maxConcurrentStreams: 2 } })
+  site.ask('/first')
+  world.advance(20)
+  const asks = Array.from({ length: 5 }, (_, i) => site.ask(`/${i}`))
+  world.advance(20)
+  assert.deepEqual([site.client.stats().streams, site.client.stats().waiting], [2, 4])
+  site.client.destroy()
+  world.advance(20)
+  assert.ok(asks.every(({ outcome }) => outcome === 'SHUTDOWN'))
+  assert.deepEqual([site.client.stats().connections, site.connections[0]?.engine.openExchanges], [0, 0])
+  await site.assertGone()
+})
+
 test('an unused connection is closed after its idle time, with GOAWAY', async () => {
   const site = new Site(new World(), answers, { http2: { idleTimeout: 7000 } })
   site.ask()

@@ -43,10 +43,14 @@ export interface Ticket {
   readonly reused: boolean
   /** True once the head of a response, an informational one included, has arrived. */
   readonly responded: boolean
+  /** How often the request moved on to another connection (see `replayable`). */
+  readonly moves: number
 }
 
+/** RFC 9110 §15.5.20 */
+const misdirectedRequest = 421
 /** How often a request moves on from HTTP/2 connections: enough for a server that restarts, not enough to wear one down. */
-const mostMoves = 3
+export const mostMoves = 3
 
 /**
  * Where a request stands:
@@ -73,7 +77,8 @@ export class ClientTicket implements Ticket, ExchangeHandler, Linked {
   responded: boolean
   /** Set by `cancel` while open: it is not moved to another connection any more. */
   withdrawn: boolean
-  /** How often it moved on. */
+  /** It was cancelled at another origin's connection, which does not answer for its own. */
+  misdirected: boolean
   moves: number
   exchange: Exchange | undefined
   connection: PooledConnection | undefined
@@ -95,6 +100,7 @@ export class ClientTicket implements Ticket, ExchangeHandler, Linked {
     this.reused = false
     this.responded = false
     this.withdrawn = false
+    this.misdirected = false
     this.moves = 0
     this.exchange = undefined
     this.connection = undefined
@@ -166,8 +172,12 @@ export class ClientTicket implements Ticket, ExchangeHandler, Linked {
   }
 
   onHead(head: Head, end: boolean): void {
+    const { connection } = this
+    if (connection !== undefined) {
+      connection.proven = true
+      if (connection.origin !== this.origin && head.status === misdirectedRequest && this.#leavesHost()) return
+    }
     this.responded = true
-    if (this.connection !== undefined) this.connection.proven = true
     this.handler.onHead(head, end)
   }
 
@@ -208,7 +218,17 @@ export class ClientTicket implements Ticket, ExchangeHandler, Linked {
     this.handler.onClose(told)
   }
 
+  /** The connection of another origin will not do. True: the request goes to one of its own. */
+  #leavesHost(): boolean {
+    this.origin.misdirect()
+    if (this.withdrawn || this.handler.replayable !== true) return false
+    this.misdirected = true
+    this.exchange?.cancel(CancelReason.Cancelled)
+    return true
+  }
+
   #mayMove(error: HeddleError, { protocol }: PooledConnection): boolean {
+    if (this.misdirected && !this.withdrawn) return true
     const http1 = protocol === 'h2' && error.wireCode === ErrorCode.Http11Required && this.origin.requireHttp1()
     if (this.withdrawn || this.responded || error instanceof CancelledError || this.handler.replayable !== true) return false
     if (http1) return true
@@ -221,6 +241,7 @@ export class ClientTicket implements Ticket, ExchangeHandler, Linked {
     const { pool } = origin
     origin.counters.retries++
     this.moves++
+    this.misdirected = false
     this.exchange = undefined
     this.connection = undefined
     this.reused = false

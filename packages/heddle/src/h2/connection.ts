@@ -144,9 +144,9 @@ export abstract class Connection implements StreamEngine, HttpConnection {
     this.liveness.heard(this.now)
     const { lifetime } = this
     if (lifetime.stage === Stage.Open) {
-      this.exchanges.startInput()
+      this.exchanges.unwanted.startInput()
       this.receiver.receive(buffer, start, limit)
-      this.exchanges.finishInput()
+      this.exchanges.unwanted.finishInput()
     } else if (lifetime.stage === Stage.Lingering) lifetime.swallow(limit - start)
     this.#leave()
   }

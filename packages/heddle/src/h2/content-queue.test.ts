@@ -49,3 +49,37 @@ test('many small pieces do not cost an object each', () => {
   for (let i = 0; i < 65_536; i++) queue.pushCopy(Buffer.from('x'), 0, 1)
   assert.ok(queue.pinned <= 65_536 + 4_096, `${queue.pinned} octets`)
 })
+
+test('queues share buffers and never content, whatever is dropped in between', () => {
+  const step = fc.record({
+    queue: fc.nat({ max: 3 }),
+    size: fc.nat({ max: 20_000 }),
+    take: fc.nat({ max: 30_000 }),
+    clear: fc.nat({ max: 9 }),
+  })
+  fc.assert(
+    fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
+      const queues = Array.from({ length: 4 }, () => ({ queue: new ContentQueue(), letter: 0, waiting: [] as number[] }))
+      for (const { queue: index, size, take, clear } of steps) {
+        const entry = queues[index] as (typeof queues)[0]
+        if (clear === 0) {
+          entry.queue.clear()
+          entry.waiting = []
+          assert.equal(entry.queue.pinned, 0)
+        }
+        if (size > 0) {
+          // Each piece has an octet of its own.
+          entry.letter = (entry.letter + 4) % 252
+          const octet = entry.letter + index
+          entry.queue.pushCopy(Buffer.alloc(size, octet), 0, size)
+          for (let i = 0; i < size; i++) entry.waiting.push(octet)
+        }
+        const count = Math.min(take, entry.waiting.length)
+        const out = new Outbox(Buffer.alloc(0), Infinity)
+        entry.queue.take(out, count)
+        assert.ok(Buffer.from(entry.waiting.splice(0, count)).equals(out.buffer.subarray(0, out.length)))
+      }
+    }),
+    { numRuns: 50 },
+  )
+})

@@ -1,7 +1,12 @@
+import { BufferPool } from '../bytes/index.ts'
 import type { OutboxLike } from '../http/index.ts'
 
-const smallest = 4_096
 const none = new Uint8Array(0)
+/**
+ * Where copies go: buffers of a few sizes, up to a whole DATA frame of the default size. Shared by all
+ * connections, for a proxy copies whatever it passes on, and new memory costs more than the copy.
+ */
+const pools: readonly BufferPool[] = [new BufferPool(4_096, 256), new BufferPool(8_192, 64), new BufferPool(16_384, 256)]
 
 /**
  * Content that waits to be framed: chunks the caller gave away, and copies of what it lent, which are
@@ -52,7 +57,7 @@ export class ContentQueue {
         return
       }
     }
-    const chunk = Buffer.allocUnsafeSlow(count > smallest ? count : smallest)
+    const chunk = poolOf(count)?.acquire() ?? Buffer.allocUnsafeSlow(count)
     copy(chunk, 0, buffer, start, limit)
     this.pinned += chunk.length
     this.#chunks.push(chunk)
@@ -75,8 +80,27 @@ export class ContentQueue {
     }
   }
 
+  /** Nothing of it is wanted any more. */
+  clear(): void {
+    for (let i = this.#first; i < this.#chunks.length; i++) this.#release(i)
+    this.pinned = 0
+    this.#chunks = []
+    this.#limits = []
+    this.#sizes = []
+    this.#first = 0
+    this.#start = 0
+    this.#tailIsOurs = false
+  }
+
+  #release(index: number): void {
+    if (this.#sizes[index] === 0) return
+    const chunk = this.#chunks[index] as Buffer
+    poolOf(chunk.length)?.release(chunk)
+  }
+
   #dropFirst(): void {
     this.pinned -= this.#sizes[this.#first] as number
+    this.#release(this.#first)
     this.#chunks[this.#first++] = none
     this.#start = 0
     const isEmpty = this.#first === this.#chunks.length
@@ -87,6 +111,12 @@ export class ContentQueue {
     this.#first = 0
     if (isEmpty) this.#tailIsOurs = false
   }
+}
+
+/** Where buffers for `byteCount` come from; undefined: from no pool. */
+function poolOf(byteCount: number): BufferPool | undefined {
+  for (let i = 0; i < pools.length; i++) if (byteCount <= (pools[i] as BufferPool).size) return pools[i]
+  return undefined
 }
 
 function copy(target: Uint8Array, at: number, buffer: Uint8Array, start: number, limit: number): void {

@@ -8,10 +8,13 @@ import { ErrorCode } from './frame.ts'
 import type { Http2Limits } from './limits.ts'
 
 /** Answers the upload on stream 1 unread. */
-function answered(limits: Partial<Http2Limits> = {}): { world: World; recording: Recording; peer: Http2Peer } {
+function answered(
+  limits: Partial<Http2Limits> = {},
+  fields: readonly string[] = [],
+): { world: World; recording: Recording; peer: Http2Peer } {
   const world = new World()
   const { peer, connection } = serverScript(world, { options: { limits } })
-  peer.sendHead(1, postFields, false)
+  peer.sendHead(1, [...postFields, ...fields], false)
   peer.wantIdle('an upload begins')
   const recording = connection.exchanges[0] as Recording
   recording.discarded = true
@@ -55,6 +58,24 @@ test('a drainTimeout of 0 waits for nothing but what has come already', () => {
   const { recording, peer } = answered({ drainTimeout: 0 })
   peer.wantReset('at once', 1, ErrorCode.NoError)
   assert.equal(recording.closed, true)
+})
+
+test('an upload that announces more than is drained is reset at once', () => {
+  answered({}, ['content-length', '262145']).peer.wantReset('too long', 1, ErrorCode.NoError)
+  answered({ drainSize: 0 }).peer.wantReset('nothing is drained', 1, ErrorCode.NoError)
+  const { world, recording, peer } = answered({}, ['content-length', '262144'])
+  peer.wantIdle('just right')
+  world.advance(499)
+  assert.equal(recording.closed, false)
+})
+
+test('one that does not announce it is reset when it has come', () => {
+  const { recording, peer } = answered({ drainSize: 10_000 })
+  peer.sendContent(1, 'x'.repeat(10_000), false)
+  peer.wantIdle('just right')
+  peer.sendContent(1, 'x', false)
+  peer.wantReset('too long', 1, ErrorCode.NoError)
+  assert.deepEqual([recording.closed, recording.error], [true, undefined])
 })
 
 test('what is drained is given back to the connection, and not to the stream', () => {

@@ -14,14 +14,12 @@ import {
 } from '../http/index.ts'
 import type { Connection } from './connection.ts'
 import { ErrorCode, largestWindow } from './frame.ts'
-import { Stage } from './lifetime.ts'
+import { ResetMemory } from './reset-memory.ts'
 import { Phase } from './state.ts'
 import { Stream } from './stream.ts'
 import { StreamSet } from './stream-set.ts'
 import { firstWindow } from './flow.ts'
-
-/** How many streams we reset are remembered, so that what was under way on them is not taken for a fault. */
-const mostRemembered = 4_096
+import { Unwanted } from './unwanted.ts'
 
 /** The exchanges of one connection: how they begin, and every way they end. */
 export class Exchanges {
@@ -36,16 +34,10 @@ export class Exchanges {
   /** The highest stream of ours whose HEADERS have left. */
   lastSentStreamId: number
   readonly #owner: Connection
-  /** Streams reset by us of late, whose peer may not know yet. */
-  readonly #remembered: Set<number>
-  /** There were too many of them to remember all. */
-  #forgets: boolean
+  readonly #resets: ResetMemory
   /** Tunnels asked for before SETTINGS came; undefined: none. */
   #earlyTunnels: Map<Stream, Head> | undefined
-  /** Input is being read. */
-  #defers: boolean
-  /** Streams of which only content is left that nobody wants, as far as this input goes. */
-  readonly #deferred: Stream[]
+  readonly unwanted: Unwanted
 
   constructor(owner: Connection) {
     this.table = new StreamSet()
@@ -54,11 +46,9 @@ export class Exchanges {
     this.lastPeerStreamId = 0
     this.lastSentStreamId = 0
     this.#owner = owner
-    this.#remembered = new Set()
-    this.#forgets = false
+    this.#resets = new ResetMemory()
     this.#earlyTunnels = undefined
-    this.#defers = false
-    this.#deferred = []
+    this.unwanted = new Unwanted(owner)
   }
 
   get open(): number {
@@ -169,7 +159,7 @@ export class Exchanges {
   sendingEnded(stream: Stream): void {
     if (stream.receiving === Phase.Ended) this.#completed(stream)
     // RFC 9113 §8.1: the response is complete, and the rest of the request is wanted by nobody.
-    else if (isUnwanted(stream)) this.maybeAbandon(stream)
+    else this.unwanted.maybeAbandon(stream)
   }
 
   /** The peer's message ended. */
@@ -177,7 +167,7 @@ export class Exchanges {
     stream.receiving = Phase.Ended
     if (stream.sending === Phase.Ended) this.#completed(stream)
     // A final answer came instead of the 100: the content stays here, and the peer is told not to wait for it.
-    else if (stream.dropsContent) this.#abandon(stream, ErrorCode.Cancel)
+    else if (stream.dropsContent) this.abandon(stream, ErrorCode.Cancel)
   }
 
   /** Nothing more is wanted of the peer's message. */
@@ -186,55 +176,7 @@ export class Exchanges {
     stream.discarding = true
     owner.credit.give(stream, stream.unconsumed)
     stream.unconsumed = 0
-    this.maybeAbandon(stream)
-  }
-
-  /** Ends an exchange of which only content is left that nobody wants. */
-  maybeAbandon(stream: Stream): void {
-    // Before a response's head its content is not in question yet.
-    if (stream.sending !== Phase.Ended || stream.receiving !== Phase.Content) return
-    if (this.#defers) this.#deferred.push(stream)
-    else this.#drain(stream)
-  }
-
-  /** A server reads on for a while: an upload that is about to end needs no reset. */
-  #drain(stream: Stream): void {
-    const { isServer, now, limits, timeLimits } = this.#owner
-    if (!isServer) return this.#abandon(stream, ErrorCode.Cancel)
-    if (limits.drainTimeout === 0) return this.abandonUpload(stream)
-    if (stream.abandonAt > 0) return
-    stream.abandonAt = now + limits.drainTimeout
-    timeLimits.watchUntil(stream.abandonAt)
-  }
-
-  /** Server: `streamId` is no exchange, or no longer, and has its answer; its content is read and thrown away. */
-  drainUnanswered(streamId: number): void {
-    if (this.#owner.lifetime.stage !== Stage.Open) return
-    const stream = this.accept(streamId)
-    stream.receiving = Phase.Content
-    stream.sending = Phase.Ended
-    stream.discarding = true
-    this.maybeAbandon(stream)
-  }
-
-  /** Server: the response is complete, and the rest of the request is not waited for. */
-  abandonUpload(stream: Stream): void {
-    this.#abandon(stream, ErrorCode.NoError)
-  }
-
-  /**
-   * Input begins: whether unwanted content is worth a reset is seen at its end. A small request that is
-   * answered unread has its END_STREAM right behind its head, as a rule.
-   */
-  startInput(): void {
-    this.#defers = true
-  }
-
-  finishInput(): void {
-    this.#defers = false
-    if (this.#deferred.length === 0) return
-    for (const stream of this.#deferred) if (!stream.closed && isUnwanted(stream)) this.maybeAbandon(stream)
-    this.#deferred.length = 0
+    this.unwanted.maybeAbandon(stream)
   }
 
   /** The response is complete, and nothing more comes of the request, which nobody wants. */
@@ -243,7 +185,7 @@ export class Exchanges {
   }
 
   /** Ends well as far as we are concerned; the peer is told to send no more. */
-  #abandon(stream: Stream, code: number): void {
+  abandon(stream: Stream, code: number): void {
     this.sayReset(stream.id, code)
     this.#completed(stream)
     this.#owner.markDirty()
@@ -257,12 +199,7 @@ export class Exchanges {
     else notices.closedLater(stream)
   }
 
-  /** This side ends the exchange: nothing but `onClose` is called after this. */
-  cancel(stream: Stream, code: number, error: HeddleError): void {
-    this.reset(stream, code, error)
-  }
-
-  /** RST_STREAM goes out, if the stream has begun, and the stream is over. */
+  /** RST_STREAM goes out, if the stream has begun, and the stream is over: nothing but `onClose` is called after this. */
   reset(stream: Stream, code: number, error: HeddleError): void {
     if (stream.closed) return
     if (stream.id !== 0) this.sayReset(stream.id, code)
@@ -292,15 +229,7 @@ export class Exchanges {
   sayReset(streamId: number, code: number): void {
     this.#owner.sender.staging.reset(streamId, code)
     this.#owner.resets?.countSent(code)
-    this.#remember(streamId)
-  }
-
-  #remember(streamId: number): void {
-    const remembered = this.#remembered
-    remembered.add(streamId)
-    if (remembered.size <= mostRemembered) return
-    remembered.delete(remembered.values().next().value as number)
-    this.#forgets = true
+    this.#resets.remember(streamId)
   }
 
   /** A frame came for a stream that had ended, and not because we reset it. */
@@ -309,13 +238,12 @@ export class Exchanges {
     // RFC 9113 §5.1: an error of the stream, or of the connection. A client may pay for it with its budget;
     // a server that says more than its answer cannot be trusted with another, unless it is we who forget.
     if (isServer) this.refuse(streamId, ErrorCode.StreamClosed)
-    else if (!this.#forgets) lifetime.fail(ErrorCode.StreamClosed, 'a frame on a closed stream')
+    else if (!this.#resets.forgets) lifetime.fail(ErrorCode.StreamClosed, 'a frame on a closed stream')
   }
 
   /** True: we reset it, so what still comes is nobody's fault. `ends`: nothing comes after this. */
   isRemembered(streamId: number, ends: boolean): boolean {
-    const remembered = this.#remembered
-    return ends ? remembered.delete(streamId) : remembered.has(streamId)
+    return this.#resets.isKnown(streamId, ends)
   }
 
   /** The stream is over without another frame of ours. */
@@ -356,7 +284,7 @@ export class Exchanges {
   closeBeyond(lastStreamId: number, error: HeddleError): void {
     for (const stream of this.table.all()) {
       if (stream.id <= lastStreamId) continue
-      this.#remember(stream.id)
+      this.#resets.remember(stream.id)
       this.close(stream, error)
     }
     for (let stream = this.reserved.first; stream !== undefined; stream = this.reserved.first) this.close(stream, error)
@@ -366,13 +294,8 @@ export class Exchanges {
   handlerFailed(stream: Stream, cause: unknown): void {
     const error = new CancelledError(CancelReason.InternalError, 'the handler failed', { cause })
     if (stream.complete && stream.error === undefined) stream.error = error
-    else this.cancel(stream, ErrorCode.InternalError, error)
+    else this.reset(stream, ErrorCode.InternalError, error)
   }
-}
-
-/** Nobody waits for the content of the peer's message: not we, and not the peer for our word that it may send it. */
-function isUnwanted(stream: Stream): boolean {
-  return stream.discarding || (stream.expectsContinue && stream.receivedLength === 0)
 }
 
 /** The same error, with the certainty that the peer has seen nothing of the request. */

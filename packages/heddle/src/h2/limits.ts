@@ -27,10 +27,12 @@ export interface Http2Limits extends SectionLimits {
   /** No byte of content arrives although it is wanted. Default: server 30 s, client 60 s. On excess: the stream is reset. */
   readonly bodyTimeout: number
   /**
-   * Server: how long the rest of a request nobody wants is read and thrown away behind its response, ms. Small
-   * ones come to their end meanwhile, and many clients take a reset for a failure. Default 500; 0: not at
-   * all. On excess: the stream is reset with NO_ERROR.
+   * Server: how much of a request that nobody wants is read and thrown away behind its response. A small one
+   * comes to its end so, and there are clients that take a reset for a failure. Default 256 KiB; what is
+   * announced to be more is not waited for. On excess: the stream is reset with NO_ERROR.
    */
+  readonly drainSize: number
+  /** … and for how long. Default 500 ms. */
   readonly drainTimeout: number
   /** The peer gives no window, or does not read, while we hold content. Default 60 s. On excess: the stream is reset. */
   readonly sendTimeout: number
@@ -88,6 +90,6 @@ const common = {
 }
 
 /** A server's limits when nothing is said. */
-export const serverLimits: Http2Limits = Object.freeze({ ...common, bodyTimeout: 30_000, drainTimeout: 500 })
+export const serverLimits: Http2Limits = Object.freeze({ ...common, bodyTimeout: 30_000, drainSize: 262_144, drainTimeout: 500 })
 /** A client's limits when nothing is said. */
-export const clientLimits: Http2Limits = Object.freeze({ ...common, bodyTimeout: 60_000, drainTimeout: 0 })
+export const clientLimits: Http2Limits = Object.freeze({ ...common, bodyTimeout: 60_000, drainSize: 0, drainTimeout: 0 })

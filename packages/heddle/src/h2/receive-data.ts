@@ -141,7 +141,9 @@ export class DataReceiver {
     stream.receivedLength += byteCount
     const fault = lengthFault(stream, end)
     if (fault !== '') exchanges.fault(stream, ErrorCode.ProtocolError, fault)
-    else if (stream.receivedLength > limits.maxContentLength && !stream.discarding) this.#refuseContent(stream, end)
+    else if (stream.abandonAt > 0) {
+      if (stream.receivedLength > stream.abandonBeyond && !end) exchanges.unwanted.abandonUpload(stream)
+    } else if (stream.receivedLength > limits.maxContentLength && !stream.discarding) this.#refuseContent(stream, end)
     return lifetime.stage === Stage.Open
   }
 
@@ -190,7 +192,7 @@ export class DataReceiver {
       sender.sendResponse(stream, contentTooLarge, true, false)
       exchanges.close(stream, error)
       // RFC 9113 §8.1: the answer is complete, and the content is not wanted.
-      if (!end) exchanges.drainUnanswered(stream.id)
+      if (!end) exchanges.unwanted.drainUnanswered(stream.id, noLength)
     } else exchanges.reset(stream, ErrorCode.Cancel, error)
   }
 }

@@ -22,12 +22,12 @@ export function receiveRequest(owner: Connection, streamId: number, section: Fie
   if (section.fault !== '' || (end && section.contentLength > 0)) return refuseRequest(owner, streamId, ErrorCode.ProtocolError)
   // RFC 9113 §5.1.2
   if (exchanges.table.size >= limits.maxConcurrentStreams) return refuseRequest(owner, streamId, ErrorCode.RefusedStream)
-  if (head === undefined) return answerRequest(owner, streamId, fieldsTooLarge, end)
+  if (head === undefined) return answerRequest(owner, streamId, fieldsTooLarge, end, noLength)
   const isConnect = head.method === 'CONNECT'
   // RFC 8441 §3: only where it was offered.
   if (isConnect && head.protocol !== '' && !owner.extendedConnect) return refuseRequest(owner, streamId, ErrorCode.ProtocolError)
   const contentLength = isConnect ? noLength : section.contentLength
-  if (contentLength > limits.maxContentLength) return answerRequest(owner, streamId, contentTooLarge, end)
+  if (contentLength > limits.maxContentLength) return answerRequest(owner, streamId, contentTooLarge, end, contentLength)
 
   exchanges.lastPeerStreamId = streamId
   const stream = exchanges.accept(streamId)
@@ -63,13 +63,13 @@ export function refuseRequest(owner: Connection, streamId: number, code: number)
 }
 
 /** Server: answers a request that becomes no exchange. */
-function answerRequest(owner: Connection, streamId: number, answer: Head, end: boolean): void {
+function answerRequest(owner: Connection, streamId: number, answer: Head, end: boolean, contentLength: number): void {
   const { exchanges, sender } = owner
   exchanges.lastPeerStreamId = streamId
   sender.stageResponse(streamId, answer, true, false)
   exchanges.provoked()
   // RFC 9113 §8.1: the answer is complete, and the content is not wanted.
-  if (!end) exchanges.drainUnanswered(streamId)
+  if (!end) exchanges.unwanted.drainUnanswered(streamId, contentLength)
 }
 
 /** Client: an interim or final response's head. */
@@ -100,7 +100,7 @@ export function receiveResponse(owner: Connection, stream: Stream, section: Fiel
   }
   if (stream.closed) return
   if (end) exchanges.receivingEnded(stream)
-  else if (stream.discarding) exchanges.maybeAbandon(stream)
+  else if (stream.discarding) exchanges.unwanted.maybeAbandon(stream)
 }
 
 /** Client: what the final response's head decides. Returns what is wrong with it, or nothing. */

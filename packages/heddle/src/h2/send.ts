@@ -213,6 +213,7 @@ export class Sender {
     this.schedule.remove(stream)
     if (stream.queue !== undefined) {
       this.#copied -= stream.queue.pinned
+      stream.queue.clear()
       stream.queue = undefined
     }
     stream.pending = 0

@@ -90,6 +90,8 @@ export class Stream extends Windows implements Exchange, Linked {
   expectsContinue: boolean
   /** When what is left of the message is given up, which nobody wants; 0: that is not so. */
   abandonAt: Instant
+  /** … and at which `receivedLength`. */
+  abandonBeyond: number
   /** content-length of the received message, or `noLength`. */
   expectedLength: number
   receivedLength: number
@@ -142,6 +144,7 @@ export class Stream extends Windows implements Exchange, Linked {
     this.discarding = false
     this.expectsContinue = false
     this.abandonAt = 0
+    this.abandonBeyond = 0
     this.expectedLength = noLength
     this.receivedLength = 0
     this.declaredLength = noLength
@@ -242,7 +245,7 @@ export class Stream extends Windows implements Exchange, Linked {
     if (!end || accepted === this.declaredLength) return true
     // The peer must see that something is missing.
     const message = `content-length is ${this.declaredLength}, and the content ended after ${accepted}`
-    this.owner.exchanges.cancel(this, ErrorCode.InternalError, new CancelledError(CancelReason.MessageError, message))
+    this.owner.exchanges.reset(this, ErrorCode.InternalError, new CancelledError(CancelReason.MessageError, message))
     return false
   }
 
@@ -285,7 +288,7 @@ export class Stream extends Windows implements Exchange, Linked {
     if (this.closed) return
     const code = wireCodes[reason]?.h2 ?? ErrorCode.Cancel
     const facts = { unprocessed: this.id === 0, wireCode: code }
-    this.owner.exchanges.cancel(this, code, new CancelledError(reason, undefined, facts))
+    this.owner.exchanges.reset(this, code, new CancelledError(reason, undefined, facts))
   }
 }
 

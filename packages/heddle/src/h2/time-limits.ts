@@ -79,7 +79,7 @@ export class TimeLimits {
         continue
       }
       if (stream.pending > 0 && !stream.held) stalled++
-      if (stream.abandonAt > 0) exchanges.abandonUpload(stream)
+      if (stream.abandonAt > 0) exchanges.unwanted.abandonUpload(stream)
       else exchanges.reset(stream, ErrorCode.Cancel, this.#errorOf(stream))
     }
     const soonest = now + shortestInterval
