@@ -1,3 +1,4 @@
+import { isIP } from 'node:net'
 import { Response, serve, type Server } from 'heddle/server'
 import type { Clock } from 'heddle/io'
 import type { AdminConfig, Config } from '../config/index.ts'
@@ -27,7 +28,9 @@ export function serveAdmin(address: AdminConfig, source: AdminSource, clock?: Cl
     fetch: async (request) => {
       if (request.method !== 'GET' && request.method !== 'HEAD')
         return reply('only GET and HEAD\n', 'text/plain', 405, { allow: 'GET, HEAD' })
-      const { pathname } = new URL(request.url)
+      const { pathname, hostname } = new URL(request.url)
+      if (!isOwnHost(hostname, address))
+        return reply(`${hostname} is no name of this server; names are added in admin.hosts\n`, 'text/plain', 421)
       switch (pathname) {
         case '/':
           return reply(adminPage, 'text/html; charset=utf-8', 200, { 'content-security-policy': adminPagePolicy })
@@ -48,6 +51,17 @@ export function serveAdmin(address: AdminConfig, source: AdminSource, clock?: Cl
       }
     },
   })
+}
+
+/**
+ * Whether a request may be meant for this server. A web page can have its own name resolve to an
+ * address behind the firewall and then read what is there (DNS rebinding); the name in the request
+ * is still the page's. An IP address as host is no such name.
+ */
+export function isOwnHost(hostname: string, { host, hosts }: AdminConfig): boolean {
+  const name = hostname.toLowerCase().replace(/\.$/, '')
+  if (isIP(name.replace(/^\[(.*)\]$/, '$1')) !== 0) return true
+  return name === 'localhost' || name === host.toLowerCase().replace(/\.$/, '') || hosts.includes(name)
 }
 
 /** No limit is Infinity in the configuration, which JSON lacks: shown as it is written, `none`. */

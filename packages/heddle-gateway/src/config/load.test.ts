@@ -104,7 +104,7 @@ describe('a configuration', () => {
     const config = parseConfig(`
 workers: auto
 drainTimeout: 1m
-admin: { port: 9990 }
+admin: { port: 9990, hosts: [Admin.internal.] }
 accessLog: { path: stdout }
 listeners:
   - name: web
@@ -147,7 +147,7 @@ clusters:
     ejection: { consecutiveFailures: 0, maxShare: 1 }
 `)
     assert.ok(config.workers >= 1)
-    assert.deepEqual(config.admin, { host: '127.0.0.1', port: 9990 })
+    assert.deepEqual(config.admin, { host: '127.0.0.1', port: 9990, hosts: ['admin.internal'] })
     assert.deepEqual(config.accessLog, { path: 'stdout' })
     assert.deepEqual(config.listeners[0]?.upgrades, ['websocket', 'connect-udp'])
     assert.deepEqual(config.listeners[0]?.limits, {
@@ -419,7 +419,7 @@ describe('a wrong configuration is told with file, line and column', () => {
     [
       'a key that begins with x- anywhere but at the top',
       `${smallest}admin: { port: 1, x-note: a }\n`,
-      ['g.yaml:4:19: admin.x-note: unknown key; known here: host, port'],
+      ['g.yaml:4:19: admin.x-note: unknown key; known here: host, port, hosts'],
     ],
     [
       'bad listener words',
@@ -564,4 +564,13 @@ describe('files', () => {
       `g.yaml:4:20: accessLog.path: found "read-only.log", expected the path of a file, or stdout, but ${path} may not be written by this user`,
     ])
   })
+})
+
+test('a request must be allowed to wait for its connection', () => {
+  const text = `
+listeners: [{ name: web, port: 1 }]
+routes: [{ name: all, cluster: app }]
+clusters: [{ name: app, endpoints: [127.0.0.1:1], maxWaiting: 0 }]
+`
+  assert.throws(() => parseConfig(text), /maxWaiting: found 0, expected a whole number from 1 to 1000000/)
 })

@@ -298,7 +298,7 @@ export function configSchema(folder: string): z.ZodType<Config> {
     bodyTimeout: durationOrNone.default(60_000),
     idleTimeout: duration.default(4_000),
     maxConnectionsPerEndpoint: wholeNumber(1, 100_000).default(256),
-    maxWaiting: wholeNumber(0, 1_000_000).default(1_024),
+    maxWaiting: wholeNumber(1, 1_000_000).default(1_024),
     resolveInterval: duration.default(30_000),
     ejection: mapping({
       consecutiveFailures: wholeNumber(0, 1_000_000).default(5),
@@ -320,7 +320,13 @@ export function configSchema(folder: string): z.ZodType<Config> {
         wholeNumber(1, 256),
       ])
       .default(1),
-    admin: mapping({ host: listenHost.default('127.0.0.1'), port: wholeNumber(0, 65_535) }).optional(),
+    admin: mapping({
+      host: listenHost.default('127.0.0.1'),
+      port: wholeNumber(0, 65_535),
+      hosts: list(
+        text('a host name without a port', (value) => (isHostName(value) ? value.toLowerCase().replace(/\.$/, '') : undefined)),
+      ).default([]),
+    }).optional(),
     accessLog: mapping({
       path: z.string({ error: 'the path of a file, or stdout' }).transform((value, context) => {
         if (value === 'stdout') return value

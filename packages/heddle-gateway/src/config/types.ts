@@ -26,6 +26,8 @@ export interface AdminConfig {
   readonly host: string
   /** 0: any free one. No default. */
   readonly port: number
+  /** Names, in lower case, it answers to besides `host`, `localhost` and IP addresses. Default `[]`. */
+  readonly hosts: readonly string[]
 }
 
 /** Where the access log is written. */
@@ -177,7 +179,7 @@ export interface ClusterConfig {
   readonly idleTimeout: number
   /** In each worker. Of HTTP/2, another connection is only made when every stream of the others is taken. Default 256. */
   readonly maxConnectionsPerEndpoint: number
-  /** Requests that may wait for a connection or a stream of one endpoint, in each worker; more get a 503. Default 1,024. */
+  /** Requests that may wait for a connection or a stream of one endpoint, in each worker; more get a 503. At least 1: who has a connection made for it waits too. Default 1,024. */
   readonly maxWaiting: number
   /** Host names are resolved again this often, ms. Default 30 s. */
   readonly resolveInterval: number

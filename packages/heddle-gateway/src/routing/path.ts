@@ -9,20 +9,23 @@ export interface PathReadings {
    * octets and printable ASCII other than separators are decoded, other escapes are upper case.
    */
   readonly strict: string
-  /** What a lax upstream may see on top of that: `%2F`, `%5C` and `\` are `/`, and `//` is `/`. */
+  /**
+   * What a lax upstream may see on top of that: `%2F`, `%5C` and `\` are `/`, `//` is `/`,
+   * and a segment's parameters (`;…`, RFC 3986 §3.3) do not count.
+   */
   readonly loose: string
 }
 
 const slash = 0x2f
 const dot = 0x2e
 
-/** True when both readings of `path` are `path` itself up to its query: nothing escaped, no `\`, no `//`, no `/.`. No allocation. */
+/** True when both readings of `path` are `path` itself up to its query: nothing escaped, no `\`, no `;`, no `//`, no `/.`. No allocation. */
 export function isPlainPath(path: string): boolean {
   let previous = 0
   for (let i = 0; i < path.length; i++) {
     const code = path.charCodeAt(i)
     if (code === 0x3f) return true
-    if (code === 0x25 || code === 0x5c) return false
+    if (code === 0x25 || code === 0x5c || code === 0x3b) return false
     if (previous === slash && (code === slash || code === dot)) return false
     previous = code
   }
@@ -50,6 +53,9 @@ export function readPath(path: string): PathReadings | undefined {
     // A decoded separator, `%`, `?` or `#` would change what the path means: they stay escaped.
     return code > 0x20 && code < 0x7f && !'/\\%?#'.includes(String.fromCharCode(code)) ? String.fromCharCode(code) : escape.toUpperCase()
   })
-  const loose = strict.replace(/%2F|%5C|\\/g, '/').replace(/\/{2,}/g, '/')
-  return /(?:^|\/)\.{1,2}(?:;[^/]*)?(?:\/|$)/.test(loose) ? undefined : { strict, loose }
+  const loose = strict
+    .replace(/%2F|%5C|\\/g, '/')
+    .replace(/;[^/]*/g, '')
+    .replace(/\/{2,}/g, '/')
+  return /(?:^|\/)\.{1,2}(?:\/|$)/.test(loose) ? undefined : { strict, loose }
 }

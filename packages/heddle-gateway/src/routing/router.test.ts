@@ -274,3 +274,14 @@ test('rules are written in normal form', () => {
   for (const path of ['/a/../b', '//', '/a//b', '/%61', '/caf%c3%a9', '/a?b', '/a\\b', '/a%2Fb'])
     assert.equal(isNormalPath(path), false, path)
 })
+
+test('path parameters do not lead past a rule', () => {
+  const router = new Router([route('admin', { pathPrefix: '/admin' }), route('all', {})])
+  const cases: Readonly<Record<string, readonly string[]>> = {
+    unsafe_path: ['/admin;x/y', '/;x/admin/y', '/admin%3bx/y', '/;/;a/admin', '/admin;', '/%5c;x%2fadmin;y'],
+    all: ['/a;x/y', '/a;admin/y', '/;admin', '/a?;/admin'],
+    admin: ['/admin/y;x', '/admin/;x/y'],
+  }
+  for (const [name, paths] of Object.entries(cases)) for (const path of paths) assert.equal(nameOf(router, get(path)), name, path)
+  assert.equal(isNormalPath('/admin;x'), false)
+})

@@ -360,7 +360,11 @@ test('proxies: absolute-form for http, a tunnel for https, none for exemptions',
   const { error } = await send(stranger, 'https://secure.test/')
   assert.deepEqual([error?.code, error?.unprocessed, error?.message.includes('407')], ['PROXY_FAILED', true, true])
   const nowhere = clientOf(t, { proxy: 'http://127.0.0.1:1', tls })
-  assert.equal((await send(nowhere, 'http://plain.test/')).error?.code, 'CONNECT_FAILED')
+  for (const url of ['http://plain.test/', 'https://secure.test/']) {
+    const dead = (await send(nowhere, url)).error
+    assert.equal(dead?.code, 'PROXY_FAILED', url)
+    assert.match(dead.message, /^the proxy 127\.0\.0\.1:1 cannot be used: no connection to it: /)
+  }
 })
 
 test('a program that is done ends, although a connection is idle', async (t) => {

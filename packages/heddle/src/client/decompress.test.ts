@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { test } from 'node:test'
 import * as zlib from 'node:zlib'
 import { ProtocolError, type Fields } from '../http/index.ts'
-import { collect, IncomingBody, type BodySource, type IncomingOwner } from '../web/index.ts'
+import { collect, IncomingBody, responseFrom, type BodySource, type IncomingOwner, type Response } from '../web/index.ts'
 import { acceptEncoding, decoded } from './decompress.ts'
 
 const encoders: Record<string, (bytes: Uint8Array) => Uint8Array> = {
@@ -136,8 +136,36 @@ test('unknown codings leave the content as it is', () => {
   }
 })
 
+test('an octet that is no white space makes another coding of a name', () => {
+  const { body } = arrived(small)
+  assert.equal(decoded(body, coded('gzip\xa0')), body)
+})
+
 test('a tower of codings is refused', () => {
-  assert.throws(() => decoded(arrived(small).body, coded(Array(6).fill('gzip').join(','))), ProtocolError)
+  assert.throws(() => decoded(arrived(small).body, coded(Array(3).fill('gzip').join(','))), ProtocolError)
+})
+
+test('a bomb is not collected in memory, by whatever way, but can be streamed', async () => {
+  const bomb = zlib.gzipSync(zlib.gzipSync(Buffer.alloc(3_000_000)))
+  const fields = coded('gzip, gzip')
+  const limited = (): BodySource => decoded(arrived(bomb).body, fields, 1_000_000)
+  const tooLarge = { code: 'CONTENT_TOO_LARGE' }
+  await assert.rejects(collect(limited()), tooLarge)
+  const response = (): Response => responseFrom(200, 'OK', fields, limited(), 'http://a.test/', false)
+  for (const method of ['text', 'bytes', 'json', 'blob', 'arrayBuffer', 'formData'] as const)
+    await assert.rejects(response()[method](), tooLarge)
+  // Made a stream, and cloned: it is the same content.
+  const seen = response()
+  assert.ok(seen.body)
+  await assert.rejects(seen.text(), tooLarge)
+  const clone = response().clone()
+  await assert.rejects(clone.clone().text(), tooLarge)
+  assert.equal((await readAll(limited())).length, 3_000_000)
+  assert.equal((await collect(decoded(arrived(bomb).body, fields, 3_000_000))).length, 3_000_000)
+  assert.equal((await collect(decoded(arrived(bomb).body, fields))).length, 3_000_000)
+  // What is small enough to be decoded in one go is measured too.
+  await assert.rejects(collect(decoded(arrived(zlib.gzipSync(Buffer.alloc(11))).body, coded('gzip'), 10)), tooLarge)
+  assert.equal((await collect(decoded(arrived(zlib.gzipSync(Buffer.alloc(10))).body, coded('gzip'), 10))).length, 10)
 })
 
 test('a bomb is inflated no faster than it is read', async () => {

@@ -1,6 +1,6 @@
 import type { Transform } from 'node:stream'
 import * as zlib from 'node:zlib'
-import { combinedFieldValue, ProtocolError, type Fields } from '../http/index.ts'
+import { combinedFieldValue, ProtocolError, trimBlanks, type Fields } from '../http/index.ts'
 import type { BodySource } from '../web/index.ts'
 
 /** One content coding (RFC 9110 §8.4.1): a decoder that streams, and one for content that is there. */
@@ -64,20 +64,24 @@ function isZlib(firstByte: number): boolean {
   return (firstByte & 0x0f) === 8
 }
 
-/** Codings undone at most: every honest message has one, and each further one multiplies the cost. */
-const maxCodings = 5
+/** Codings undone at most: honest messages have one, or a second by mistake, and each multiplies what a byte can cost. */
+const maxCodings = 2
+
+/** Bytes of decoded content held in memory at most, unless the program says otherwise: half of what a string can hold. */
+export const defaultMaxDecodedLength: number = 268_435_456
 
 /**
  * `source` with the codings of `fields` undone, last applied first. Content with a coding that is not
- * known stays as it was sent, as in every other fetch. Throws ProtocolError for a list longer than 5.
+ * known stays as it was sent, as in every other fetch. Throws ProtocolError for a list longer than 2.
+ * `maxLength`: bytes that may be collected of it.
  */
-export function decoded(source: BodySource, fields: Fields): BodySource {
+export function decoded(source: BodySource, fields: Fields, maxLength: number = defaultMaxDecodedLength): BodySource {
   const list = combinedFieldValue(fields, 'content-encoding')
   if (list === undefined || list === 'identity') return source
   const names = list
     .toLowerCase()
     .split(',')
-    .map((name) => name.trim())
+    .map(trimBlanks)
     .filter((name) => name !== '' && name !== 'identity')
   if (names.length > maxCodings)
     throw new ProtocolError(`content-encoding lists ${names.length} codings, ${maxCodings} are undone at most`, 0)
@@ -87,7 +91,7 @@ export function decoded(source: BodySource, fields: Fields): BodySource {
     if (coding === undefined) return source
     chain.push(coding)
   }
-  return chain.reduceRight((from, coding) => new Decoder(coding, from), source)
+  return chain.reduceRight((from, coding) => new Decoder(coding, from, maxLength), source)
 }
 
 /** Content that has all arrived is decoded in one go up to this many bytes of output: a zlib stream costs ten times as much. */
@@ -96,6 +100,7 @@ const wholeLimit = 262_144
 /** A {@link BodySource} that undoes one coding, in Node's thread pool, no faster than it is read. */
 class Decoder implements BodySource {
   readonly decoded: boolean
+  readonly maxCollected: number
   readonly #coding: Coding
   readonly #source: BodySource
   /** Made at the first byte: content of no bytes is valid in every coding. */
@@ -109,8 +114,9 @@ class Decoder implements BodySource {
   #inputEnded: boolean
   #wake: (() => void) | undefined
 
-  constructor(coding: Coding, source: BodySource) {
+  constructor(coding: Coding, source: BodySource, maxLength: number) {
     this.decoded = true
+    this.maxCollected = maxLength
     this.#coding = coding
     this.#source = source
     this.#stream = undefined
@@ -132,7 +138,7 @@ class Decoder implements BodySource {
     if (bytes === undefined) return undefined
     if (bytes.length > 0) {
       try {
-        const whole = this.#coding.whole(bytes, { maxOutputLength: wholeLimit })
+        const whole = this.#coding.whole(bytes, { maxOutputLength: Math.min(wholeLimit, Math.max(1, this.maxCollected)) })
         this.#state = 'ended'
         return own(whole)
       } catch (error) {

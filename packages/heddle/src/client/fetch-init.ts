@@ -1,5 +1,6 @@
 import type { BodyInit, Headers, HeadersInit, Request } from '../web/index.ts'
 import type { Client } from './client.ts'
+import { defaultMaxDecodedLength } from './decompress.ts'
 
 /** What `fetch` goes to: an absolute URL, or a Request of Heddle's or of Node's making. */
 export type FetchInput = string | URL | Request | globalThis.Request
@@ -47,6 +48,11 @@ export interface FetchInit {
   readonly timeout?: number | undefined
   /** False: no coding is asked for, and the body is given as it was sent. Default true. */
   readonly decompress?: boolean | undefined
+  /**
+   * Bytes of decompressed content that `text()`, `bytes()` and the like hold at most; on excess they reject
+   * with ProtocolError, code CONTENT_TOO_LARGE. Default 256 MiB; Infinity: no limit. `body` as a stream has none.
+   */
+  readonly maxDecodedLength?: number | undefined
   /** How often a request may be sent again that was certainly not acted on, or is idempotent and met a dead kept-alive connection. Default 2. */
   readonly retries?: number | undefined
   /** Hears every 1xx response. What it throws rejects the fetch. */
@@ -59,6 +65,7 @@ export interface FetchSettings {
   readonly signal: AbortSignal | undefined
   readonly timeout: number
   readonly decompress: boolean
+  readonly maxDecodedLength: number
   readonly retries: number
   readonly onInformational: ((response: InformationalResponse) => void) | undefined
 }
@@ -69,6 +76,7 @@ export const defaultSettings: FetchSettings = Object.freeze({
   signal: undefined,
   timeout: Infinity,
   decompress: true,
+  maxDecodedLength: defaultMaxDecodedLength,
   retries: 2,
   onInformational: undefined,
 })
@@ -79,14 +87,16 @@ export function fetchSettings(init: FetchInit, redirect: string, signal: AbortSi
   if (mode !== 'follow' && mode !== 'error' && mode !== 'manual') throw new TypeError(`fetch: invalid redirect: ${String(mode)}`)
   const own = init.signal === undefined ? signal : (init.signal ?? undefined)
   if (own !== undefined && !isSignal(own)) throw new TypeError('fetch: signal is not an AbortSignal')
-  const { timeout = Infinity, retries = 2, onInformational } = init
+  const { timeout = Infinity, retries = 2, onInformational, maxDecodedLength = defaultMaxDecodedLength } = init
   if (!(typeof timeout === 'number' && timeout > 0)) throw new TypeError('fetch: timeout must be a positive number of milliseconds')
+  if (!(typeof maxDecodedLength === 'number' && maxDecodedLength > 0))
+    throw new TypeError('fetch: maxDecodedLength must be a positive number of bytes')
   if (!(Number.isInteger(retries) && retries >= 0)) throw new TypeError('fetch: retries must be a whole number, 0 or more')
   if (onInformational !== undefined && typeof onInformational !== 'function')
     throw new TypeError('fetch: onInformational is not a function')
   if ((init as { dispatcher?: unknown }).dispatcher !== undefined) throw new TypeError('fetch: a dispatcher is undici’s; give a client')
   if (init.integrity !== undefined && init.integrity !== '') throw new TypeError('fetch: integrity is not supported')
-  return { redirect: mode, signal: own, timeout, decompress: init.decompress !== false, retries, onInformational }
+  return { redirect: mode, signal: own, timeout, decompress: init.decompress !== false, maxDecodedLength, retries, onInformational }
 }
 
 // By its shape: a signal of another realm, or of a polyfill, does as well.

@@ -226,7 +226,7 @@ export function fetchedResponse(job: FetchJob): Response {
     incoming.cancel(undefined)
     content = null
   } else {
-    content = responseContent(incoming, fields, job.settings.decompress)
+    content = responseContent(incoming, fields, job.settings.decompress, job.settings.maxDecodedLength)
   }
   // HTTP/2 and HTTP/3 have no reason phrase, so the registered one is given for every version.
   return responseFrom(status, reasonPhrase(status), fields, content, job.href, job.hops > 0, incoming)

@@ -6,6 +6,7 @@ export const clientOptionNames: OptionNames<ClientOptions> = {
   protocols: true,
   h2c: true,
   whenFull: true,
+  coalesce: true,
   maxConnectionsPerOrigin: true,
   maxConnections: true,
   maxWaitingPerOrigin: true,

@@ -12,15 +12,15 @@ const unread = new FinalizationRegistry<IncomingBody>((incoming) => incoming.can
 const forgotten = new CancelledError(CancelReason.NoError, 'the response was collected before it was read')
 
 /**
- * The content of a response for its reader: codings undone if `decompress`, and, while more is to
+ * The content of a response for its reader: codings undone if `decompress` (see `decoded`), and, while more is to
  * come, watched. Of the two ends of content only the reader's is watched: `incoming` belongs to the
  * exchange, which lives as long as its connection.
  */
-export function responseContent(incoming: IncomingBody, fields: Fields, decompress: boolean): BodySource {
+export function responseContent(incoming: IncomingBody, fields: Fields, decompress: boolean, maxDecodedLength: number): BodySource {
   let content: BodySource = incoming
   if (decompress) {
     try {
-      content = decoded(incoming, fields)
+      content = decoded(incoming, fields, maxDecodedLength)
     } catch (error) {
       incoming.cancel(error)
       return new RefusedContent(error)

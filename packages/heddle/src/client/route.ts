@@ -50,7 +50,7 @@ export function routeTo(origin: { readonly scheme: string; readonly host: string
     const spokenOn = (_alpn: string | undefined, http1: boolean): ClientProtocol => (http1 ? 'h1' : 'h2')
     return { target, options: common, http1Options: common, http1, protocols, protocol: 'h2', spokenOn }
   }
-  const options = { ...common, tls: proxy.secure ? proxyTls : undefined }
+  const options = { ...common, tls: proxy.secure ? proxyTls : undefined, targetIsProxy: true }
   return {
     target: { host: proxy.host, port: proxy.port },
     options,

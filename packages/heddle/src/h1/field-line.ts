@@ -1,5 +1,5 @@
 import { latin1Slice } from '../bytes/index.ts'
-import { isAuthority, parseLength, tokenTable, valueTable } from '../http/index.ts'
+import { isAuthority, parseLength, tokenTable, trimBlanks, valueTable } from '../http/index.ts'
 import { FieldKind, fieldName, holdsQuery, isRemovable } from './field-name.ts'
 import { hashStep, startHash } from './line-cache.ts'
 
@@ -120,7 +120,7 @@ export function listItems(value: string): string[] {
   const items: string[] = []
   for (const part of value.toLowerCase().split(',')) {
     const end = part.indexOf(';')
-    const item = (end < 0 ? part : part.slice(0, end)).trim()
+    const item = trimBlanks(end < 0 ? part : part.slice(0, end))
     if (item !== '') items.push(item)
   }
   return items

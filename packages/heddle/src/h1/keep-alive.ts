@@ -8,6 +8,6 @@ const shortest = 1_000
  */
 export function idleTimeoutFor(keepAlive: string, otherwise: number): number {
   if (keepAlive === '') return otherwise
-  const hint = /(?:^|[,\s])timeout\s*=\s*"?(\d{1,9})/i.exec(keepAlive)
+  const hint = /(?:^|[, \t])timeout[ \t]*=[ \t]*"?(\d{1,9})/i.exec(keepAlive)
   return hint === null ? otherwise : Math.min(longestHint, Math.max(shortest, Number(hint[1]) * 1_000 - 1_000))
 }

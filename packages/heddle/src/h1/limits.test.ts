@@ -245,6 +245,38 @@ describe('content', () => {
     assert.equal(bench.closing, 'reset')
   })
 
+  test('only SP and HTAB are white space around an item: what others take for garbage is garbage', () => {
+    for (const octet of ['\xa0', '\v', '\f']) {
+      for (const value of [`chunked${octet}`, `${octet}chunked`, `gzip, chunked${octet}`]) {
+        const bench = server().feed(`POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: ${value}\r\n\r\n0\r\n\r\n`)
+        assert.match(bench.answers.join(), /^400/, JSON.stringify(value))
+      }
+    }
+    assert.deepEqual(server().feed('POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: \t chunked \t\r\n\r\n0\r\n\r\n').answers, ['200'])
+    const bench = server().feed(`${get}Connection: close\xa0\r\n\r\n`)
+    assert.equal(bench.closing, 'no')
+  })
+
+  test('Connection may name thousands of fields and still costs little', () => {
+    const names = Array.from({ length: 3_000 }, (_, i) => `x${i.toString(36)}`)
+    const fields = Array.from({ length: 99 }, (_, i) => `y-${i}: ${i}\r\n`).join('')
+    const limits = { maxFieldLineSize: 65_536, maxFieldLines: 1_000 }
+    let compared = 0
+    const { includes } = Array.prototype
+    Array.prototype.includes = function (...parameters) {
+      compared += this.length
+      return includes.apply(this, parameters)
+    }
+    try {
+      const bench = server({ limits }).feed(`GET / HTTP/1.1\r\nHost: a\r\nConnection: ${names.join()}\r\nx0: gone\r\n${fields}\r\n`)
+      assert.deepEqual(bench.answers, ['200'])
+      assert.equal(bench.log.exchanges[0]?.head?.fields.length, 2 * 99)
+    } finally {
+      Array.prototype.includes = includes
+    }
+    assert.ok(compared < 10_000, `${compared} comparisons`)
+  })
+
   test('chunk extensions: 4 KiB a message, all chunks together', () => {
     const chunk = (size: number): string => `1;${'e'.repeat(size - 1)}\r\na\r\n`
     assert.deepEqual(server().feed(`${chunkedPost}${chunk(2048)}${chunk(2048)}0\r\n\r\n`).answers, ['200'])

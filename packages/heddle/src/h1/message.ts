@@ -1,4 +1,4 @@
-import { badLength, Head, isBodiless, noLength, ProtocolError, responseHead } from '../http/index.ts'
+import { badLength, Head, isBodiless, noLength, ProtocolError, responseHead, trimBlanks } from '../http/index.ts'
 import { ConnectionToken, listItems } from './field-line.ts'
 import type { FieldSection } from './section.ts'
 import { TargetForm, type RequestLine, type StatusLine } from './start-line.ts'
@@ -129,7 +129,7 @@ const unknownCoding = 'unknown transfer coding'
 /** Empty if the codings are `chunked` alone. RFC 9112 §6.1: chunked comes last and once. */
 function codingsProblem(transferEncoding: string): string {
   if (transferEncoding === 'chunked') return ''
-  const codings = transferEncoding.split(',').map((coding) => coding.trim().toLowerCase())
+  const codings = transferEncoding.split(',').map((coding) => trimBlanks(coding).toLowerCase())
   const last = codings.length - 1
   if (codings.indexOf('chunked') !== last) return 'chunked is not the final transfer coding, or is repeated'
   return last === 0 ? '' : unknownCoding

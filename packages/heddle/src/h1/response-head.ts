@@ -1,4 +1,4 @@
-import { noLength, UsageError, type Head } from '../http/index.ts'
+import { combinedFieldValue, isFieldValue, noLength, UsageError, type Head } from '../http/index.ts'
 import { dateLine, FieldEncoder, fieldsSize, statusLine, writeText } from './encoder.ts'
 import { Framing } from './message.ts'
 import type { SendQueue } from './send-queue.ts'
@@ -56,10 +56,19 @@ export function writeFinalHead(
       framing = Framing.Close
     }
   }
-  if (close || responseFields.close || framing === Framing.Close) at = writeText(buffer, at, closeLine)
+  const closes = close || responseFields.close || framing === Framing.Close
+  const upgrade = head.status === 426 ? (combinedFieldValue(head.fields, 'upgrade') ?? '') : ''
+  if (upgrade !== '') at = writeUpgradeRequired(buffer, at, upgrade, closes)
+  else if (closes) at = writeText(buffer, at, closeLine)
   else if (minor === 0) at = writeText(buffer, at, keepAliveLine)
   queue.commit(finishHead(buffer, at, responseFields.hasDate ? '' : date))
   return framing
+}
+
+/** RFC 9110 §15.5.22: a 426 names the protocols wanted. RFC 9110 §7.8: Connection names Upgrade. */
+function writeUpgradeRequired(buffer: Buffer, at: number, upgrade: string, closes: boolean): number {
+  if (!isFieldValue(upgrade)) throw new UsageError('invalid value of field upgrade')
+  return writeText(buffer, at, `connection: upgrade${closes ? ', close' : ''}\r\nupgrade: ${upgrade}\r\n`)
 }
 
 /** Queues a 1xx head. */

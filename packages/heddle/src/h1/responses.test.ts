@@ -44,6 +44,18 @@ describe('framing of responses', () => {
     assert.equal(bench.log.exchanges[0]?.sent, 5004)
   })
 
+  test('426 names the protocols it wants; no other response has Upgrade', () => {
+    const upgrade = ['upgrade', 'websocket', 'upgrade', 'h2c']
+    const refuse = (status: number, fields: string[]) => (x: Exchange) => x.sendHead(responseHead(status, fields), true)
+    const head = 'HTTP/1.1 426 Upgrade Required\r\ncontent-length: 0\r\nconnection: upgrade'
+    assert.equal(answered(get, refuse(426, upgrade)).wire, `${head}\r\nupgrade: websocket, h2c\r\n\r\n`)
+    const closing = answered(get, refuse(426, [...upgrade, 'connection', 'close']))
+    assert.equal(closing.wire, `${head}, close\r\nupgrade: websocket, h2c\r\n\r\n`)
+    assert.equal(closing.closing, 'end')
+    assert.doesNotMatch(answered(get, refuse(400, upgrade)).wire, /upgrade/)
+    assert.throws(() => answered(get, refuse(426, ['upgrade', 'a\r\nb: c'])), /upgrade/)
+  })
+
   test('trailers, those that must not be trailers left out', () => {
     const bench = answered(get, (x) => {
       x.sendHead(responseHead(200), false)

@@ -71,7 +71,7 @@ export class SectionBuilder {
   longestOfRun: number
   private section: FieldSection
   private fields: string[]
-  private named: string[]
+  private named: Set<string> | undefined
   private websocketKeys: number
   private websocketAccepts: number
 
@@ -84,7 +84,7 @@ export class SectionBuilder {
     this.longestOfRun = 0
     this.section = new FieldSection()
     this.fields = []
-    this.named = []
+    this.named = undefined
     this.websocketKeys = 0
     this.websocketAccepts = 0
   }
@@ -156,7 +156,7 @@ export class SectionBuilder {
   finish(): FieldSection {
     const section = this.section
     section.fields = this.fields
-    if (this.named.length > 0) section.fields = withoutNamed(this.fields, this.named)
+    if (this.named !== undefined) section.fields = withoutNamed(this.fields, this.named)
     if (this.websocketKeys > 1) section.websocketKey = ''
     if (this.websocketAccepts > 1) section.websocketAccept = ''
     this.reset()
@@ -167,9 +167,14 @@ export class SectionBuilder {
   reset(): void {
     this.section = new FieldSection()
     this.fields = []
-    if (this.named.length > 0) this.named = []
+    this.named = undefined
     this.websocketKeys = 0
     this.websocketAccepts = 0
+  }
+
+  private name(value: string): void {
+    this.named ??= new Set()
+    for (const name of namedFields(value)) this.named.add(name)
   }
 
   private addTrailer(line: FieldLine): ProtocolError | undefined {
@@ -198,7 +203,7 @@ export class SectionBuilder {
         return
       case FieldKind.Connection:
         section.connection |= line.number
-        if ((line.number & ConnectionToken.Names) !== 0) this.named.push(...namedFields(line.value))
+        if ((line.number & ConnectionToken.Names) !== 0) this.name(line.value)
         return
       case FieldKind.KeepAlive:
         section.keepAlive = joined(section.keepAlive, line.value)
@@ -233,11 +238,11 @@ function joined(before: string, value: string): string {
 }
 
 // RFC 9110 §7.6.1: an intermediary removes the fields that Connection names; nobody else has use for them.
-function withoutNamed(fields: readonly string[], named: readonly string[]): Fields {
+function withoutNamed(fields: readonly string[], named: ReadonlySet<string>): Fields {
   const kept: string[] = []
   for (let i = 0; i < fields.length; i += 2) {
     const name = fields[i] as string
-    if (!named.includes(name)) kept.push(name, fields[i + 1] as string)
+    if (!named.has(name)) kept.push(name, fields[i + 1] as string)
   }
   return kept
 }

@@ -47,6 +47,15 @@ function isBlank(code: number): boolean {
   return code === 0x20 || code === 0x09
 }
 
+/** `text` without the SP and HTAB around it. RFC 9110 §5.6.3: unlike for `trim`, no other octet is white space, 0xA0 for one. */
+export function trimBlanks(text: string): string {
+  let start = 0
+  let limit = text.length
+  while (start < limit && isBlank(text.charCodeAt(start))) start++
+  while (limit > start && isBlank(text.charCodeAt(limit - 1))) limit--
+  return start === 0 && limit === text.length ? text : text.slice(start, limit)
+}
+
 /** True for a `:path` or request target other than `*` and authority-form: begins with `/`, no control, space or fragment. */
 export function isPath(text: string): boolean {
   if (text.charCodeAt(0) !== 0x2f) return false

@@ -1,5 +1,5 @@
 import type { LookupAddress } from 'node:dns'
-import { isIP } from 'node:net'
+import { isIP, isIPv4 } from 'node:net'
 import type { Address } from '../http/index.ts'
 
 /** An IP address to connect to. */
@@ -47,9 +47,17 @@ export function hostAndPort(host: string, port: number): string {
   return host.includes(':') && !host.startsWith('[') ? `[${host}]:${port}` : `${host}:${port}`
 }
 
-/** One end of a TCP socket as node:net tells it. */
-export function ipEnd(address: string | undefined, port: number | undefined, family: string | undefined): Address {
-  return { address: address ?? '', port: port ?? 0, family: family === 'IPv6' ? 'IPv6' : 'IPv4' }
+/** The form an IPv4 address has on a socket of both families (RFC 4291 §2.5.5.2). */
+const mapped = '::ffff:'
+
+/** One end of a TCP socket as node:net tells it; an IPv4 peer is one, whatever socket it came by: `127.0.0.1`, not `::ffff:127.0.0.1`. */
+export function ipEnd(address = '', port = 0, family: string | undefined): Address {
+  if (family === 'IPv6') {
+    const plain = address.startsWith(mapped) ? address.slice(mapped.length) : ''
+    if (!isIPv4(plain)) return { address, port, family: 'IPv6' }
+    return { address: plain, port, family: 'IPv4' }
+  }
+  return { address, port, family: 'IPv4' }
 }
 
 /** One end of a Unix socket; the end that connected has no path. */

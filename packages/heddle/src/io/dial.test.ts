@@ -498,8 +498,56 @@ test('a proxy that opens no tunnel is PROXY_FAILED, and says why', async (t) => 
   assert.equal(late.code, 'CONNECT_TIMEOUT')
   assert.match(late.message, /origin\.example:443 .*asking the proxy/)
   await until(() => silent.sockets.size === 0, 'nothing left behind')
-  const gone = await refused(target, { proxy: { host: '127.0.0.1', port: await freePort() } })
-  assert.equal(gone.code, 'CONNECT_FAILED')
+  assert.match(late.message, new RegExp(`by the proxy 127\\.0\\.0\\.1:${silent.port} `))
+})
+
+test('what fails on the way to a proxy is PROXY_FAILED too, and names it, not the origin', async (t) => {
+  const origin = { host: 'origin.example', port: 443 }
+  const port = await freePort()
+  const untrusted = await serveProxy(t, { tls: certificate })
+  const lookup = lookupOf()
+  const cases: [DialTarget, Omit<DialOptions, 'clock'>, RegExp][] = [
+    [
+      origin,
+      { proxy: { host: '127.0.0.1', port } },
+      new RegExp(`^the proxy 127\\.0\\.0\\.1:${port} cannot be used: no connection to it: .*ECONNREFUSED`),
+    ],
+    [
+      { host: '127.0.0.1', port },
+      { targetIsProxy: true },
+      new RegExp(`^the proxy 127\\.0\\.0\\.1:${port} cannot be used: no connection to it: .*ECONNREFUSED`),
+    ],
+    [
+      origin,
+      { lookup, proxy: { host: 'proxy.example', port: 3128 } },
+      /^the proxy proxy\.example:3128 cannot be used: its name could not be resolved: it has no address/,
+    ],
+    [
+      { host: 'proxy.example', port: 3128 },
+      { lookup, targetIsProxy: true },
+      /^the proxy proxy\.example:3128 cannot be used: its name could not be resolved/,
+    ],
+    [
+      origin,
+      { proxy: { host: '127.0.0.1', port: untrusted.port, tls: {} } },
+      /^the proxy 127\.0\.0\.1:\d+ cannot be used: TLS with 127\.0\.0\.1 failed/,
+    ],
+    [
+      { host: '127.0.0.1', port: untrusted.port },
+      { tls: {}, targetIsProxy: true },
+      /^the proxy 127\.0\.0\.1:\d+ cannot be used: TLS with 127\.0\.0\.1 failed/,
+    ],
+  ]
+  for (const [target, options, message] of cases) {
+    const error = await refused(target, options)
+    assert.match(error.message, message)
+    assert.deepEqual([error.code, error.unprocessed, error.cause instanceof Error], ['PROXY_FAILED', true, true], error.message)
+  }
+  const late = await refused(
+    { host: 'proxy.example', port: 1 },
+    { lookup: (() => {}) as unknown as LookupFunction, targetIsProxy: true, connectTimeout: 20 },
+  )
+  assert.equal(late.message, 'no connection to the proxy proxy.example:1 within 20 ms (looking up the name)')
 })
 
 // ── Cancelling ────────────────────────────────────────────────────────────────────────────────────

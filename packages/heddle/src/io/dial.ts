@@ -26,7 +26,9 @@ export interface DialProxy {
   readonly tls?: TlsClientOptions | undefined
 }
 
+/** How {@link dial} connects. */
 export interface DialOptions {
+  /** Where time comes from. */
   readonly clock: Clock
   /** Name lookup, connection, the proxy's answer and TLS together, ms. Default 10000. */
   readonly connectTimeout?: number | undefined
@@ -40,6 +42,8 @@ export interface DialOptions {
   readonly localAddress?: string | undefined
   /** Reach the target through this proxy's tunnel; the proxy then resolves the target's name. */
   readonly proxy?: DialProxy | undefined
+  /** True: the target itself is a proxy, for requests in absolute-form: what fails on the way to it is PROXY_FAILED. Default false. */
+  readonly targetIsProxy?: boolean | undefined
   /** RFC 8305 §5: ms between two attempts. Default 250. */
   readonly attemptDelay?: number | undefined
 }
@@ -57,7 +61,8 @@ export interface Dialled {
 /**
  * Connects. Throws UsageError for a target or local address that cannot be. `done` is called once,
  * never before `dial` returned, and not after `cancel`. Every error it gets is a HeddleError with
- * `unprocessed: true`: DNS_FAILED, CONNECT_FAILED, PROXY_FAILED, TLS_FAILED or CONNECT_TIMEOUT.
+ * `unprocessed: true`: DNS_FAILED, CONNECT_FAILED, TLS_FAILED or CONNECT_TIMEOUT; PROXY_FAILED for all
+ * that fails on the way to a proxy and at it, but a time limit.
  */
 export function dial(
   target: DialTarget,
@@ -112,7 +117,15 @@ class Dialling {
   /** For people: what is dialled. */
   get #name(): string {
     const target = this.#target
-    return 'path' in target ? target.path : hostAndPort(target.host, target.port)
+    const name = 'path' in target ? target.path : hostAndPort(target.host, target.port)
+    return this.#options.targetIsProxy === true ? `the proxy ${name}` : name
+  }
+
+  /** The proxy that is looked up and connected to, or undefined: the target itself is. */
+  get #proxyName(): string | undefined {
+    const { proxy, targetIsProxy } = this.#options
+    if (proxy !== undefined) return hostAndPort(proxy.host, proxy.port)
+    return targetIsProxy === true && !('path' in this.#target) ? hostAndPort(this.#target.host, this.#target.port) : undefined
   }
 
   #lookup(host: string): void {
@@ -124,9 +137,9 @@ class Dialling {
     const answer = (error: Error | null, result: string | LookupAddress[] | undefined): void => {
       if (answered || this.#over) return
       answered = true
-      if (error !== null && error !== undefined) return this.#fail(dnsError(host, error))
+      if (error !== null && error !== undefined) return this.#fail(dnsError(host, error, this.#proxyName))
       const addresses = lookupResult(result).filter((address) => family === 0 || address.family === family)
-      if (addresses.length === 0) this.#fail(dnsError(host, new Error('it has no address')))
+      if (addresses.length === 0) this.#fail(dnsError(host, new Error('it has no address'), this.#proxyName))
       else this.#connect(addresses)
     }
     try {
@@ -148,7 +161,7 @@ class Dialling {
       this.#options.attemptDelay ?? 250,
       ({ address }, done) => attempt(() => connectTo(address, target.port, this.#options, reads), done),
       (failures, socket) => {
-        if (socket === undefined) this.#fail(connectError(hostAndPort(target.host, target.port), failures))
+        if (socket === undefined) this.#fail(connectError(hostAndPort(target.host, target.port), failures, this.#proxyName))
         else this.#connected(socket, undefined, reads)
       },
     )
@@ -180,7 +193,7 @@ class Dialling {
   #proxy(socket: Socket, proxy: DialProxy): void {
     if (proxy.tls === undefined) return this.#tunnel(socket, proxy)
     this.#phase = 'shaking hands for TLS'
-    this.#secureWith(socket, proxy, { alpn: ['http/1.1'], ...proxy.tls }, (secured) => this.#tunnel(secured, proxy))
+    this.#secureWith(socket, proxy, { alpn: ['http/1.1'], ...proxy.tls }, true, (secured) => this.#tunnel(secured, proxy))
   }
 
   #tunnel(socket: Socket, proxy: DialProxy): void {
@@ -200,22 +213,30 @@ class Dialling {
     this.#phase = 'shaking hands for TLS'
     const target = this.#target
     const peer = 'path' in target ? { host: 'localhost', port: 0 } : target
-    this.#secureWith(socket, peer, tls, (secured) => this.#succeed(secured, path, undefined))
+    this.#secureWith(socket, peer, tls, this.#options.targetIsProxy === true, (secured) => this.#succeed(secured, path, undefined))
   }
 
-  #secureWith(socket: Socket, peer: { host: string; port: number }, tls: TlsClientOptions, next: (socket: TLSSocket) => void): void {
+  #secureWith(
+    socket: Socket,
+    peer: { host: string; port: number },
+    tls: TlsClientOptions,
+    isProxy: boolean,
+    next: (socket: TLSSocket) => void,
+  ): void {
     const host = literalAddress(peer.host)?.address ?? peer.host
+    const fail = (error: HeddleError): void =>
+      this.#fail(isProxy ? proxyError(hostAndPort(host, peer.port), error.message, error.cause) : error)
     try {
       const shaking = secure(socket, host, peer.port, tls, (error, secured) => {
         if (this.#over) return
-        if (secured === undefined) this.#fail(error as HeddleError)
+        if (secured === undefined) fail(error as HeddleError)
         else next(secured)
       })
       this.#cancelPhase = () => shaking.cancel()
     } catch (cause) {
       // Options node:tls cannot use, such as a certificate that is none.
       socket.destroy()
-      this.#fail(new NetworkError('TLS_FAILED', `TLS with ${host} cannot be begun: ${describe(cause)}`, unprocessed(cause)))
+      fail(new NetworkError('TLS_FAILED', `TLS with ${host} cannot be begun: ${describe(cause)}`, unprocessed(cause)))
     }
   }
 
@@ -234,7 +255,8 @@ class Dialling {
   #timedOut(): void {
     if (this.#over) return
     const { connectTimeout = 10_000 } = this.#options
-    const message = `no connection to ${this.#name} within ${connectTimeout} ms (${this.#phase})`
+    const proxy = this.#options.proxy === undefined ? '' : ` by the proxy ${this.#proxyName}`
+    const message = `no connection to ${this.#name}${proxy} within ${connectTimeout} ms (${this.#phase})`
     this.#cancelPhase()
     this.#fail(new TimeoutError('connect', message, { unprocessed: true }))
   }
@@ -326,18 +348,22 @@ function checkTarget(target: DialTarget, { proxy, localAddress }: DialOptions): 
   if (localAddress !== undefined && isIP(localAddress) === 0) throw new UsageError(`the local address ${localAddress} is no IP address`)
 }
 
-function dnsError(host: string, cause: Error): HeddleError {
+function dnsError(host: string, cause: Error, proxy: string | undefined): HeddleError {
+  if (proxy !== undefined) return proxyError(proxy, `its name could not be resolved: ${describe(cause)}`, cause)
   return new NetworkError('DNS_FAILED', `the name ${host} could not be resolved: ${describe(cause)}`, unprocessed(cause))
 }
 
-function connectError(name: string, failures: readonly AttemptFailure[]): HeddleError {
+function connectError(name: string, failures: readonly AttemptFailure[], proxy: string | undefined): HeddleError {
   const errors = failures.map(({ error }) => error)
-  const texts = new Set(errors.map(describe))
-  return new NetworkError(
-    'CONNECT_FAILED',
-    `no connection to ${name}: ${[...texts].join('; ')}`,
-    unprocessed(errors.length === 1 ? errors[0] : new AggregateError(errors, `${errors.length} addresses were tried`)),
-  )
+  const texts = [...new Set(errors.map(describe))].join('; ')
+  const cause = errors.length === 1 ? errors[0] : new AggregateError(errors, `${errors.length} addresses were tried`)
+  if (proxy !== undefined) return proxyError(proxy, `no connection to it: ${texts}`, cause)
+  return new NetworkError('CONNECT_FAILED', `no connection to ${name}: ${texts}`, unprocessed(cause))
+}
+
+/** What failed is the way to the proxy, not to the origin: whoever reads it shall not look at the wrong end. */
+function proxyError(proxy: string, what: string, cause: unknown): HeddleError {
+  return new NetworkError('PROXY_FAILED', `the proxy ${proxy} cannot be used: ${what}`, unprocessed(cause))
 }
 
 function unprocessed(cause: unknown): { cause: unknown; unprocessed: true } {

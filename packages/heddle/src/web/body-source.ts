@@ -1,4 +1,4 @@
-import type { Fields } from '../http/index.ts'
+import { ProtocolError, type Fields } from '../http/index.ts'
 
 /**
  * Content that comes chunk by chunk, without a stream object: from a connection, from a decoder
@@ -19,6 +19,8 @@ export interface BodySource {
   cancel(reason: unknown): void
   /** True: codings were undone, so content-encoding and content-length of the message do not tell of this content. */
   readonly decoded?: boolean
+  /** Bytes of it that may be collected in memory. Absent: all. */
+  readonly maxCollected?: number
   /** Trailer fields; empty before the end. */
   readonly trailers: Fields
 }
@@ -30,8 +32,8 @@ export function cancelSource(source: BodySource, reason: unknown): void {
   } catch {}
 }
 
-/** Reads `source` to the end into one array. */
-export async function collect(source: BodySource): Promise<Uint8Array> {
+/** Reads `source` to the end into one array. Rejects with ProtocolError, code CONTENT_TOO_LARGE, beyond `limit` bytes. */
+export async function collect(source: BodySource, limit: number = source.maxCollected ?? Infinity): Promise<Uint8Array> {
   const taken = source.take()
   if (taken !== undefined) return taken
   const chunks: Uint8Array[] = []
@@ -42,6 +44,11 @@ export async function collect(source: BodySource): Promise<Uint8Array> {
     if (chunk === undefined) break
     chunks.push(chunk)
     length += chunk.length
+    if (length > limit) {
+      const error = new ProtocolError(`decoded content of more than ${limit} bytes`, 0, 'CONTENT_TOO_LARGE', { scope: 'stream' })
+      cancelSource(source, error)
+      throw error
+    }
   }
   return concatenated(chunks, length)
 }

@@ -1,8 +1,10 @@
 import { Readable } from 'node:stream'
+import { trimBlanks } from '../http/index.ts'
 import { encoded, BytesSource, type Source } from './body-init.ts'
 import { cancelSource, collect, type BodySource } from './body-source.ts'
 import { consumedStream, StreamSource, streamFrom } from './body-stream.ts'
 import type { Headers } from './headers.ts'
+import { urlencodedPairs } from './urlencoded.ts'
 
 /** The source as it is, without claiming it. For engines' owners, which look before they send. */
 export let peekSource: (body: Body) => Source
@@ -84,11 +86,17 @@ export abstract class Body {
   }
 
   /**
-   * Parses multipart/form-data and application/x-www-form-urlencoded with Node's parser. Holds the
+   * Parses application/x-www-form-urlencoded, and multipart/form-data with Node's parser. Holds the
    * whole content in memory: limit it. Rejects with TypeError for another type or malformed content.
    */
   async formData(): Promise<FormData> {
-    return this.#native(await bytesFrom(this.#take())).formData() as unknown as Promise<FormData>
+    const type = this.headers.get('content-type')?.split(';', 1)[0] as string | undefined
+    const bytes = await bytesFrom(this.#take())
+    if (type === undefined || trimBlanks(type).toLowerCase() !== 'application/x-www-form-urlencoded')
+      return this.#native(bytes).formData() as unknown as Promise<FormData>
+    const form = new FormData()
+    for (const [name, value] of urlencodedPairs(bytes)) form.append(name, value)
+    return form
   }
 
   /** The content as a stream of strings, decoded from UTF-8. */
@@ -130,7 +138,10 @@ export abstract class Body {
         return bytes
       }
     }
-    const [mine, theirs] = (this.body as ReadableStream<Uint8Array>).tee()
+    const stream = this.body as ReadableStream<Uint8Array>
+    const [mine, theirs] = stream.tee()
+    const limit = collectLimits.get(stream)
+    if (limit !== undefined) for (const branch of [mine, theirs]) collectLimits.set(branch, limit)
     this.#stream = mine
     // From here on the source belongs to the tee, which cancels it when both branches are cancelled.
     this.#source = mine
@@ -150,6 +161,9 @@ export abstract class Body {
   }
 }
 
+/** `maxCollected` of what stands behind a stream. */
+const collectLimits = new WeakMap<ReadableStream, number>()
+
 function unusable(): TypeError {
   return new TypeError('Body is unusable: it was read already, or its stream is locked.')
 }
@@ -165,7 +179,10 @@ function isSource(source: Source): source is BodySource {
 function streamOf(source: Exclude<Source, null>): ReadableStream<Uint8Array> {
   if (source instanceof ReadableStream) return source
   if (source instanceof Blob) return source.stream() as ReadableStream<Uint8Array>
-  return streamFrom(sourceReader(source))
+  const reader = sourceReader(source)
+  const stream = streamFrom(reader)
+  if (reader.maxCollected !== undefined) collectLimits.set(stream, reader.maxCollected)
+  return stream
 }
 
 /** `source` for someone who reads it chunk by chunk. Locks a stream. */
@@ -183,7 +200,8 @@ function bytesFrom(source: Source): Uint8Array<ArrayBuffer> | Promise<Uint8Array
   if (source instanceof Uint8Array) return new Uint8Array(source)
   if (source instanceof Blob) return source.arrayBuffer().then((buffer) => new Uint8Array(buffer))
   const reader = sourceReader(source)
-  return (reader.take() ?? collect(reader)) as Uint8Array<ArrayBuffer> | Promise<Uint8Array<ArrayBuffer>>
+  const limit = source instanceof ReadableStream ? collectLimits.get(source) : reader.maxCollected
+  return (reader.take() ?? collect(reader, limit)) as Uint8Array<ArrayBuffer> | Promise<Uint8Array<ArrayBuffer>>
 }
 
 /** Encoding §6 "UTF-8 decode". */
