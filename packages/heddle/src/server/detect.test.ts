@@ -296,6 +296,6 @@ test('protocols that make no sense are refused', async () => {
   const fetch = (): Response => new Response()
   await assert.rejects(serve({ fetch, protocols: [] }), UsageError)
   await assert.rejects(serve({ fetch, protocols: ['h3' as 'h2'] }), UsageError)
-  await assert.rejects(serve({ fetch, http2: { maxStreams: 1 } as object }), /there is no limit named maxStreams/)
+  await assert.rejects(serve({ fetch, http2: { maxStreams: 1 } as object }), /there is no option http2\.maxStreams/)
   await assert.rejects(serve({ fetch, http2: { headTimeout: -1 } }), UsageError)
 })
