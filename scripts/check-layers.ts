@@ -12,7 +12,7 @@ const below: Readonly<Record<string, readonly string[]>> = {
   h1: ['bytes', 'http'],
   hpack: ['bytes', 'http', 'fieldcode'],
   qpack: ['bytes', 'http', 'fieldcode'],
-  h2: ['bytes', 'http', 'hpack'],
+  h2: ['bytes', 'http', 'fieldcode', 'hpack'],
   native: ['bytes'],
   quic: ['bytes', 'http', 'native'],
   h3: ['bytes', 'http', 'qpack', 'quic'],
@@ -21,6 +21,7 @@ const below: Readonly<Record<string, readonly string[]>> = {
   web: ['bytes', 'http'],
   client: ['bytes', 'http', 'h1', 'h2', 'h3', 'ws', 'io', 'web'],
   server: ['bytes', 'http', 'h1', 'h2', 'h3', 'ws', 'io', 'web'],
+  node: ['http', 'server'],
   testing: ['bytes', 'http', 'h1', 'h2', 'h3', 'quic', 'ws', 'io', 'web', 'client', 'server'],
 }
 const sources = 'packages/heddle/src/'

@@ -3,4 +3,4 @@
 set -euo pipefail
 sudo=$([ "$(id -u)" = 0 ] || echo sudo)
 $sudo apt-get update -qq
-$sudo apt-get install -y -qq nginx haproxy wrk
+$sudo apt-get install -y -qq nginx haproxy wrk nghttp2-client

@@ -62,3 +62,55 @@ async function wrk({
     rmSync(folder, { recursive: true, force: true })
   }
 }
+
+export interface Http2Load {
+  readonly port: number
+  readonly tls?: boolean
+  readonly connections: number
+  /** Streams open at once on each connection. */
+  readonly streams: number
+  readonly seconds: number
+  readonly fields?: readonly (readonly [string, string])[]
+  /** Paths asked for in turn. Default: `/`. */
+  readonly paths?: readonly string[]
+  /** Content of each request, for POST. */
+  readonly content?: string
+  /** Initial window, log2, of streams and of the connection. Default 65,535 octets. */
+  readonly windowBits?: number
+}
+
+/** True where the HTTP/2 load generator is installed. */
+export function hasHttp2Load(): boolean {
+  return installed('h2load')
+}
+
+/** Drives HTTP/2 load from core 1 with h2load. */
+export async function http2Load(load: Http2Load): Promise<{ requests: number; seconds: number }> {
+  const { port, tls = false, connections, streams, seconds, fields = [], paths = ['/'], content, windowBits } = load
+  const folder = mkdtempSync(join(tmpdir(), 'heddle-h2load-'))
+  try {
+    const base = `${tls ? 'https' : 'http'}://127.0.0.1:${port}`
+    const list = join(folder, 'urls')
+    writeFileSync(list, paths.map((path) => `${base}${path}\n`).join(''))
+    const body = join(folder, 'body')
+    if (content !== undefined) writeFileSync(body, content)
+    const printed = await runProgram(1, 'h2load', [
+      `-c${connections}`,
+      `-m${streams}`,
+      '-t1',
+      `-D${seconds}`,
+      ...fields.map(([name, value]) => `-H${name.toLowerCase()}: ${value}`),
+      ...(content === undefined ? [] : ['-d', body]),
+      ...(windowBits === undefined ? [] : [`-w${windowBits}`, `-W${windowBits}`]),
+      ...(paths.length > 1 ? ['-i', list] : [`${base}${paths[0]}`]),
+    ])
+    const done = /finished in ([\d.]+)s/.exec(printed)
+    const counts = /requests: (\d+) total, \d+ started, (\d+) done, (\d+) succeeded, (\d+) failed/.exec(printed)
+    if (done === null || counts === null) throw new Error(`h2load printed no count:\n${printed}`)
+    const [, , , succeeded, failed] = counts.map(Number) as [number, number, number, number, number]
+    if (succeeded === 0 || failed > succeeded / 10) throw new Error(`not every answer was a success:\n${printed}`)
+    return { requests: succeeded, seconds: Number(done[1]) }
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
+}

@@ -2,9 +2,12 @@
 import { parseArgs } from 'node:util'
 import { h1Client } from './races/h1-client.ts'
 import { h1Proxy } from './races/h1-proxy.ts'
-import { h1Queue } from './races/h1-queue.ts'
+import { h1Queue, h2Queue } from './races/queue.ts'
 import { h1Reuse } from './races/h1-reuse.ts'
 import { h1Server } from './races/h1-server.ts'
+import { h2Client } from './races/h2-client.ts'
+import { h2Proxy } from './races/h2-proxy.ts'
+import { h2Server } from './races/h2-server.ts'
 import { table, type Report } from './report.ts'
 
 export interface RaceOptions {
@@ -22,6 +25,10 @@ const races: Readonly<Record<string, (options: RaceOptions) => Promise<Report>>>
   'h1-proxy': h1Proxy,
   'h1-queue': h1Queue,
   'h1-reuse': h1Reuse,
+  'h2-server': h2Server,
+  'h2-client': h2Client,
+  'h2-proxy': h2Proxy,
+  'h2-queue': h2Queue,
 }
 
 const usage = `npm run bench -- NAME [--json] [--rounds N] [--seconds S]

@@ -32,13 +32,20 @@ export async function startNode(
   commanded = false,
 ): Promise<Running> {
   const path = fileURLToPath(new URL(file, import.meta.url))
-  const [command, words] = pinned(core, process.execPath, [
-    '--conditions=@heddle/source',
-    '--disable-warning=ExperimentalWarning',
-    path,
-    ...args,
-  ])
-  const child = spawn(command, words, { stdio: [commanded ? 'pipe' : 'ignore', 'pipe', 'inherit'], env: { ...process.env, ...env } })
+  const words = ['--conditions=@heddle/source', '--disable-warning=ExperimentalWarning', path, ...args]
+  return await startCommand(core, process.execPath, words, env, commanded)
+}
+
+/** Starts a program on `core` and waits for its line `ready …`. */
+export async function startCommand(
+  core: number,
+  command: string,
+  args: readonly string[],
+  env: NodeJS.ProcessEnv = {},
+  commanded = false,
+): Promise<Running> {
+  const [program, words] = pinned(core, command, args)
+  const child = spawn(program, words, { stdio: [commanded ? 'pipe' : 'ignore', 'pipe', 'inherit'], env: { ...process.env, ...env } })
   let printed = ''
   const { stdout } = child
   if (stdout === null) throw new Error('no standard output')
@@ -50,7 +57,7 @@ export async function startNode(
       return { child, pid: child.pid as number, words: (match[1] as string).trim().split(' ') }
     }
   }
-  throw new Error(`${file} ended before it was ready: ${printed}`)
+  throw new Error(`${command} ${args.join(' ')} ended before it was ready: ${printed}`)
 }
 
 /** Starts another program on `core` and waits until it listens on `port`. */

@@ -15,16 +15,21 @@ export type {
   AccessLogConfig,
   AdminConfig,
   ClusterConfig,
+  ClusterHttp2Config,
   ClusterTlsConfig,
   Config,
   EjectionConfig,
   EndpointConfig,
+  Http2Config,
+  HttpVersion,
   ListenerConfig,
+  ListenerHttp2Config,
   ListenerLimits,
   MatchConfig,
   RetryConfig,
   RouteConfig,
   TlsConfig,
+  UpstreamProtocol,
 } from './config/index.ts'
 export { startGateway, type Gateway, type GatewayOptions } from './gateway.ts'
 export { ListenError } from './listen-error.ts'
@@ -35,10 +40,13 @@ export type {
   AccessLogStats,
   ClusterSummary,
   DurationSummary,
+  GrpcSummary,
+  Http2Summary,
   ListenerSnapshot,
   ProcessSnapshot,
   RequestSummary,
   Snapshot,
   Summary,
 } from './metrics/index.ts'
-export type { ProxyObserver, RequestRecord } from './record.ts'
+export type { Http2Counts } from './http2-counts.ts'
+export type { GrpcCall, ProxyObserver, RequestRecord } from './record.ts'

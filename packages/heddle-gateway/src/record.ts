@@ -1,3 +1,10 @@
+/** A gRPC call, as its path names it: `/package.Service/Method`. */
+export interface GrpcCall {
+  /** `package.Service`; empty if the path has one part only. */
+  readonly service: string
+  readonly method: string
+}
+
 /** One finished request, told once to metrics and access log. Durations in ms, sizes in bytes of content. */
 export interface RequestRecord {
   /** ms since 1970 at the request's head. */
@@ -32,8 +39,16 @@ export interface RequestRecord {
   duration: number
   /** Request head → response head from upstream; -1 if none came. */
   timeToHead: number
+  /** The last attempt, the wait for its connection included → its response head; -1 if none came. */
+  upstreamLatency: number
+  /** The last attempt, the wait for its connection included → end of the exchange; -1 if there was no attempt. */
+  upstreamDuration: number
   /** True for an upgrade or CONNECT that became a tunnel. */
   tunnel: boolean
+  /** Undefined: the request is none of gRPC. */
+  grpc: GrpcCall | undefined
+  /** How the call ended: the upstream's `grpc-status`, or what the client makes of what it got instead; -1: no gRPC. */
+  grpcStatus: number
 }
 
 /** Told by the proxy path; implemented by metrics and access log. */

@@ -1,9 +1,8 @@
-import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { HeddleError } from 'heddle/http'
-import { serve, type Server } from 'heddle/server'
+import { serve, type ServedProtocol, type Server } from 'heddle/server'
 import { systemClock, type Clock, type TlsIdentity, type TlsServerOptions } from 'heddle/io'
-import type { Config, ListenerConfig, TlsConfig } from './config/index.ts'
+import type { Config, HttpVersion, ListenerConfig, TlsConfig } from './config/index.ts'
 import { listenError } from './listen-error.ts'
 import { AccessLog } from './log/index.ts'
 import { processSnapshot, Traffic, type Snapshot } from './metrics/index.ts'
@@ -14,6 +13,8 @@ import { Cluster } from './upstream/index.ts'
 
 /** The same trouble again and again, EMFILE for example, is told once in so many ms. */
 const reportInterval = 10_000
+
+const alpnNames: Readonly<Record<HttpVersion, ServedProtocol>> = { h1: 'http/1.1', h2: 'h2' }
 
 /** A listener that is up. */
 export interface ListeningAddress {
@@ -49,6 +50,7 @@ export class Service {
   readonly #traffic: Traffic
   readonly #clusters: ReadonlyMap<string, Cluster>
   readonly #options: ServiceOptions
+  readonly #proxy: Proxy
   readonly #servers: { readonly config: ListenerConfig; readonly server: Server }[] = []
   #closing: Promise<void> | undefined
   #lastReport = ''
@@ -61,6 +63,8 @@ export class Service {
     this.#clusters = makeClusters(config, clock)
     this.#log = config.accessLog === undefined ? undefined : new AccessLog(config.accessLog.path)
     this.#traffic = new Traffic(config.listeners.map(({ name, tls }) => ({ name, scheme: tls === undefined ? 'http' : 'https' })))
+    const router = new Router(config.routes)
+    this.#proxy = new Proxy({ config, router, clusters: this.#clusters, observer: this.#observer(), clock })
   }
 
   /** Starts everything; rejects with a {@link ListenError} if a port cannot be had, and nothing is left running then. */
@@ -77,13 +81,8 @@ export class Service {
 
   async #listen(): Promise<void> {
     const { clock = systemClock(), processes = 1 } = this.#options
-    const proxy = new Proxy({
-      config: this.#config,
-      router: new Router(this.#config.routes),
-      clusters: this.#clusters,
-      observer: this.#observer(),
-      clock,
-    })
+    // RFC 8441 §3: what was offered cannot be withdrawn, so it is not offered for nothing.
+    const extendedConnect = this.#config.routes.some((route) => route.extendedConnect)
     // One after the other: workers must ask for their sockets in the same order.
     for (const listener of this.#config.listeners) {
       const { maxConnections, ...limits } = listener.limits
@@ -91,11 +90,13 @@ export class Service {
         hostname: listener.host,
         port: listener.port,
         clock,
+        protocols: listener.protocols.map((version) => alpnNames[version]),
         limits,
+        http2: listener.http2,
         maxConnections: Math.ceil(maxConnections / processes),
         upgrades: listener.upgrades,
-        websocketAccept,
-        onExchange: (exchange) => proxy.onExchange(listener, exchange),
+        extendedConnect,
+        onExchange: (exchange) => this.#proxy.onExchange(listener, exchange),
         onError: (error) => this.#report(error),
         ...(listener.tls === undefined ? undefined : { tls: this.#tlsOptions(listener.tls) }),
       }).catch((error: unknown) => {
@@ -115,8 +116,26 @@ export class Service {
       processes: [processSnapshot()],
       traffic: this.#traffic.snapshot(),
       listeners: this.#servers.map(({ config, server }) => {
-        const { connections, accepted, rejected, handshakesFailed, exchanges, deadlines } = server.stats()
-        return { name: config.name, url: server.url, connections, accepted, refused: rejected, handshakesFailed, exchanges, deadlines }
+        const { connections, accepted, rejected, handshakesFailed, exchanges, deadlines, http2 } = server.stats()
+        return {
+          name: config.name,
+          url: server.url,
+          connections,
+          accepted,
+          refused: rejected,
+          handshakesFailed,
+          exchanges,
+          deadlines,
+          waiting: this.#proxy.waiting(config),
+          http2: {
+            connections: http2.connections,
+            streams: http2.exchanges,
+            frames: http2.frames,
+            writes: http2.writes,
+            resetsSent: http2.resetsSent,
+            resetsReceived: http2.resetsReceived,
+          },
+        }
       }),
       clusters: [...this.#clusters.values()].map((cluster) => cluster.stats()),
       accessLog: this.#log?.stats() ?? { lines: 0, dropped: 0, failures: 0 },
@@ -199,7 +218,10 @@ export class Service {
 function makeClusters(config: Config, clock: Clock): Map<string, Cluster> {
   const clusters = new Map<string, Cluster>()
   try {
-    for (const cluster of config.clusters) clusters.set(cluster.name, new Cluster(cluster, clock))
+    for (const cluster of config.clusters) {
+      const routes = config.routes.filter((route) => route.cluster === cluster.name)
+      clusters.set(cluster.name, new Cluster(cluster, clock, { routes }))
+    }
   } catch (error) {
     for (const cluster of clusters.values()) cluster.destroy()
     throw error
@@ -222,11 +244,6 @@ class Observers implements ProxyObserver {
   onRequestEnd(record: RequestRecord): void {
     for (const observer of this.#observers) observer.onRequestEnd(record)
   }
-}
-
-/** RFC 6455 §4.2.2. */
-function websocketAccept(key: string): string {
-  return createHash('sha1').update(`${key}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`).digest('base64')
 }
 
 function printError(message: string): void {

@@ -1,7 +1,7 @@
 import { deepEqual, equal, match } from 'node:assert/strict'
 import { worldTest } from 'heddle/testing'
 import { get, message, ok, post, wantHead } from './messages.ts'
-import { listenerConfig, Rig, routeConfig } from './rig.ts'
+import { listenerConfig, matchConfig, Rig, routeConfig } from './rig.ts'
 
 const few = { seeds: 3 }
 
@@ -33,7 +33,7 @@ worldTest('a request goes through and its response comes back, on connections th
   equal(rig.started, 2)
   const [first, second] = rig.records
   deepEqual(
-    { ...first, startedAt: 0, duration: 0, timeToHead: 0, remoteAddress: '' },
+    { ...first, startedAt: 0, duration: 0, timeToHead: 0, upstreamLatency: 0, upstreamDuration: 0, remoteAddress: '' },
     {
       startedAt: 0,
       listener: 'web',
@@ -53,7 +53,11 @@ worldTest('a request goes through and its response comes back, on connections th
       responseSize: 5,
       duration: 0,
       timeToHead: 0,
+      upstreamLatency: 0,
+      upstreamDuration: 0,
       tunnel: false,
+      grpc: undefined,
+      grpcStatus: -1,
     },
   )
   equal((second?.timeToHead ?? -1) >= 0 && (second?.duration ?? -1) >= (second?.timeToHead ?? 0), true)
@@ -209,7 +213,7 @@ worldTest('absolute-form: the target counts, Host does not; route.authority repl
     routes: [
       routeConfig({
         name: 'renamed',
-        match: { hosts: [], pathPrefix: '/renamed', methods: [], headers: [] },
+        match: matchConfig({ pathPrefix: '/renamed' }),
         authority: 'internal.example:81',
       }),
       routeConfig(),
@@ -285,7 +289,7 @@ worldTest('TRACE and CONNECT are refused, and OPTIONS stops where Max-Forwards s
 worldTest('what goes nowhere is told why', few, async (world) => {
   const rig = await Rig.make(world, {
     listener: listenerConfig(),
-    routes: [routeConfig({ match: { hosts: ['known.example'], pathPrefix: '/', methods: [], headers: [] } })],
+    routes: [routeConfig({ match: matchConfig({ hosts: ['known.example'] }) })],
   })
   const client = rig.client()
   const ask = (host: string, path: string, ...fields: string[]): string => message([`GET ${path} HTTP/1.1`, `Host: ${host}`, ...fields])

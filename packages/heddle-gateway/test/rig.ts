@@ -4,11 +4,14 @@ import type { HeddleError } from 'heddle/http'
 import type { listen } from 'heddle/io'
 import { serve } from 'heddle/server'
 import { ScriptedPeer, socketTransport, type LinkOptions, type LinkSocket, type World } from 'heddle/testing'
-import type { ClusterConfig, Config, ListenerConfig, RouteConfig } from '../src/config/types.ts'
+import type { ClusterConfig, Config, ListenerConfig, MatchConfig, RouteConfig } from '../src/config/types.ts'
 import { Proxy, type ProxyOptions } from '../src/proxy/index.ts'
 import type { RequestRecord } from '../src/record.ts'
 import { Router } from '../src/routing/index.ts'
 import { Cluster, type ClusterOptions } from '../src/upstream/index.ts'
+import { QuietPeer, type Http2Settings } from './http2-peer.ts'
+
+const http2 = { streamWindow: 2 ** 20, connectionWindow: 2 ** 22, maxWindow: 2 ** 24, pingInterval: 15_000, pingTimeout: 10_000 }
 
 export function listenerConfig(options: Partial<ListenerConfig> = {}): ListenerConfig {
   return {
@@ -20,7 +23,9 @@ export function listenerConfig(options: Partial<ListenerConfig> = {}): ListenerC
     via: 'gw',
     forwarded: 'none',
     upgrades: ['websocket'],
+    protocols: ['h1', 'h2'],
     ...options,
+    http2: { ...http2, maxConcurrentStreams: 100, ...options.http2 },
     limits: {
       maxConnections: Infinity,
       maxContentLength: Infinity,
@@ -38,6 +43,7 @@ export function clusterConfig(options: Partial<ClusterConfig> = {}): ClusterConf
     name: 'app',
     endpoints: [{ host: '10.0.0.1', port: 8080 }],
     tls: undefined,
+    protocol: 'auto',
     connectTimeout: 5_000,
     headTimeout: 60_000,
     bodyTimeout: 60_000,
@@ -47,15 +53,26 @@ export function clusterConfig(options: Partial<ClusterConfig> = {}): ClusterConf
     resolveInterval: 30_000,
     ejection: { consecutiveFailures: 5, baseTime: 1_000, maxTime: 30_000, maxShare: 0.5 },
     ...options,
+    http2: { ...http2, idleTimeout: 60_000, ...options.http2 },
   }
+}
+
+export function matchConfig(options: Partial<MatchConfig> = {}): MatchConfig {
+  return { hosts: [], pathPrefix: '/', grpcService: undefined, methods: [], headers: [], ...options }
 }
 
 export function routeConfig(options: Partial<RouteConfig> = {}): RouteConfig {
   return {
     name: 'all',
-    match: { hosts: [], pathPrefix: '/', methods: [], headers: [] },
+    match: matchConfig(),
     cluster: 'app',
     timeout: Infinity,
+    headTimeout: undefined,
+    bodyTimeout: undefined,
+    grpcDeadline: false,
+    maxConcurrentStreams: Infinity,
+    streamWindow: undefined,
+    extendedConnect: false,
     retry: { attempts: 2 },
     authority: undefined,
     ...options,
@@ -118,6 +135,7 @@ export class Rig {
   readonly clusters: ReadonlyMap<string, Cluster>
   readonly records: RequestRecord[]
   readonly server: Server
+  readonly listener: ListenerConfig
   /** Requests begun. */
   started: number
 
@@ -136,6 +154,7 @@ export class Rig {
       config.clusters.map((cluster) => [
         cluster.name,
         new Cluster(cluster, world, {
+          routes: config.routes.filter((route) => route.cluster === cluster.name),
           connect: world.network.dial,
           random: () => world.random.fraction(),
           lookup: options.lookup ?? ((_host, done) => done(new Error('no names here'), [])),
@@ -163,8 +182,10 @@ export class Rig {
       port: listener.port,
       clock: world,
       listen: worldListen(world, options.clientLink),
+      protocols: listener.protocols.map((version) => (version === 'h1' ? 'http/1.1' : 'h2')),
       upgrades: listener.upgrades,
-      websocketAccept,
+      extendedConnect: config.routes.some((route) => route.extendedConnect),
+      http2: listener.http2,
       limits: {
         maxContentLength: listener.limits.maxContentLength,
         headTimeout: listener.limits.headTimeout,
@@ -177,17 +198,25 @@ export class Rig {
         throw error
       },
     })
-    const rig = new Rig(world, proxy, clusters, records, server)
+    const rig = new Rig(world, proxy, clusters, records, server, listener)
     Object.defineProperty(rig, 'started', { get: () => started })
     return rig
   }
 
-  constructor(world: World, proxy: Proxy, clusters: ReadonlyMap<string, Cluster>, records: RequestRecord[], server: Server) {
+  constructor(
+    world: World,
+    proxy: Proxy,
+    clusters: ReadonlyMap<string, Cluster>,
+    records: RequestRecord[],
+    server: Server,
+    listener: ListenerConfig,
+  ) {
     this.world = world
     this.proxy = proxy
     this.clusters = clusters
     this.records = records
     this.server = server
+    this.listener = listener
     this.started = 0
   }
 
@@ -196,15 +225,25 @@ export class Rig {
     return [...this.clusters.values()][0] as Cluster
   }
 
+  /** Requests that wait for an upstream connection or stream. */
+  get waiting(): number {
+    return this.proxy.waiting(this.listener)
+  }
+
   /** A client connected to the gateway. */
   client(): ScriptedPeer {
     let peer: ScriptedPeer | undefined
-    this.world.network.connect('gateway', 80, (error: HeddleError | undefined, connection) => {
+    this.world.network.connect(this.listener.host, 80, (error: HeddleError | undefined, connection) => {
       if (connection === undefined) throw error
       peer = new ScriptedPeer(this.world, socketTransport(connection.socket))
     })
     while (peer === undefined) if (!this.world.step()) this.world.advance(1)
     return peer
+  }
+
+  /** A client that speaks HTTP/2 by prior knowledge. */
+  http2Client(settings: Http2Settings = []): QuietPeer {
+    return new QuietPeer(this.client(), 'client', settings)
   }
 
   /** A host that takes connections; each is a scripted peer. */
@@ -227,6 +266,7 @@ export class Rig {
     }
     want('proxy.active', this.proxy.active)
     want('proxy.tunnels', this.proxy.tunnels)
+    want('listener.waiting', this.waiting)
     want('server.exchanges', this.server.stats().exchanges)
     for (const cluster of this.clusters.values()) {
       const stats = cluster.stats()
@@ -257,6 +297,11 @@ export class Upstream {
       { link },
     )
     this.stop = () => listener.stop()
+  }
+
+  /** The connection accepted as the `index`th, on which the gateway speaks HTTP/2. */
+  http2Peer(index = 0, settings: Http2Settings = []): QuietPeer {
+    return new QuietPeer(this.peer(index), 'server', settings)
   }
 
   /** The connection accepted as the `index`th. */

@@ -1,7 +1,7 @@
 import { deepEqual, equal, notEqual } from 'node:assert/strict'
 import { worldTest, type LinkOptions, type LinkSocket, type ScriptedPeer, type World } from 'heddle/testing'
 import { message, ok, wantHead } from './messages.ts'
-import { Rig, routeConfig, websocketAccept, type RigOptions, type Upstream } from './rig.ts'
+import { matchConfig, Rig, routeConfig, websocketAccept, type RigOptions, type Upstream } from './rig.ts'
 
 const few = { seeds: 5 }
 const key = 'dGhlIHNhbXBsZSBub25jZQ=='
@@ -90,7 +90,7 @@ worldTest('what the client says before the tunnel is open waits for it', few, as
 
 worldTest('a refused upgrade leaves HTTP/1.1 as it was: what follows is the next request, with a plan of its own', few, async (world) => {
   const rig = await Rig.make(world, {
-    routes: [routeConfig({ match: { hosts: ['example.org'], pathPrefix: '/', methods: [], headers: [] } })],
+    routes: [routeConfig({ match: matchConfig({ hosts: ['example.org'] }) })],
   })
   const host = rig.upstream()
   const client = rig.client().send(`${upgrade}GET / HTTP/1.1\r\nHost: smuggled.example\r\n\r\n`)

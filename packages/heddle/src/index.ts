@@ -8,6 +8,7 @@ export {
   fetch,
   type ClientExchangeHandler,
   type ClientOptions,
+  type ClientProtocol,
   type ClientStats,
   type ClientTlsOptions,
   type ExchangeOptions,

@@ -1,13 +1,15 @@
 /**
- * A client under test: `client.ts KIND PORT CONNECTIONS`. Says `ready`, then for every line `go MS` on
- * its standard input keeps CONNECTIONS requests in flight for MS and prints `done REQUESTS SECONDS`.
+ * A client under test: `client.ts KIND PORT CONCURRENCY`. Says `ready`, then for every line `go MS` on
+ * its standard input keeps CONCURRENCY requests in flight for MS, HTTP/1.1 on as many connections and
+ * HTTP/2 on one, and prints `done REQUESTS SECONDS`.
  */
 import http from 'node:http'
+import http2 from 'node:http2'
 import { createInterface } from 'node:readline'
 import { Client } from 'heddle'
-import { CancelReason, requestHead, type Exchange, type HeddleError } from 'heddle/http'
+import { requestHead, type Exchange, type HeddleError } from 'heddle/http'
 import type { ClientExchangeHandler } from 'heddle/client'
-import { Agent, fetch as undiciFetch, request as undiciRequest } from 'undici'
+import { Agent, fetch as undiciFetch, H2CClient, request as undiciRequest } from 'undici'
 
 const [, , kind, port, connectionsText] = process.argv as [string, string, string, string, string]
 const connections = Number(connectionsText)
@@ -16,39 +18,28 @@ let deadline = 0
 let count = 0
 
 const loops: Record<string, () => (finished: () => void) => void> = {
-  heddle: () => {
-    const client = new Client({ maxConnectionsPerOrigin: connections })
-    const origin = client.origin(url)
-    const head = requestHead('GET', 'http', `127.0.0.1:${port}`, '/')
-    class Loop implements ClientExchangeHandler {
-      readonly #finished: () => void
-      #exchange: Exchange | undefined
-      constructor(finished: () => void) {
-        this.#finished = finished
-        client.exchange(origin, this)
-      }
-      onOpen(exchange: Exchange): void {
-        this.#exchange = exchange
-        exchange.sendHead(head, true)
-      }
-      onHead(): void {}
-      onData(_buffer: Uint8Array, start: number, limit: number): void {
-        this.#exchange?.consume(limit - start)
-      }
-      onTrailers(): void {}
-      onSent(): void {}
-      onPriority(): void {}
-      onClose(error: HeddleError | undefined): void {
-        if (error !== undefined) throw error
+  heddle: () => raw(new Client({ maxConnectionsPerOrigin: connections })),
+  'heddle-h2': () => raw(new Client({ h2c: true })),
+  'node:http2': () => {
+    const session = http2.connect(url)
+    const ask = (finished: () => void): void => {
+      const request = session.request({ ':path': '/' })
+      request.on('error', (error) => {
+        throw error
+      })
+      request.resume()
+      request.on('end', () => {
         count++
-        if (performance.now() < deadline) client.exchange(origin, this)
-        else this.#finished()
-      }
-      stop(): void {
-        this.#exchange?.cancel(CancelReason.Cancelled)
-      }
+        if (performance.now() < deadline) ask(finished)
+        else finished()
+      })
+      request.end()
     }
-    return (finished) => void new Loop(finished)
+    return ask
+  },
+  'undici-h2': () => {
+    const client = new H2CClient(url.slice(0, -1), { pipelining: connections, maxConcurrentStreams: connections })
+    return promised(async () => await (await client.request({ path: '/', method: 'GET' })).body.dump())
   },
   'heddle-fetch': () => {
     const client = new Client({ maxConnectionsPerOrigin: connections })
@@ -76,6 +67,38 @@ const loops: Record<string, () => (finished: () => void) => void> = {
     }
     return once
   },
+}
+
+/** Requests by the raw face, each begun by the end of the one before. */
+function raw(client: Client): (finished: () => void) => void {
+  const origin = client.origin(url)
+  const head = requestHead('GET', 'http', `127.0.0.1:${port}`, '/')
+  class Loop implements ClientExchangeHandler {
+    readonly #finished: () => void
+    #exchange: Exchange | undefined
+    constructor(finished: () => void) {
+      this.#finished = finished
+      client.exchange(origin, this)
+    }
+    onOpen(exchange: Exchange): void {
+      this.#exchange = exchange
+      exchange.sendHead(head, true)
+    }
+    onHead(): void {}
+    onData(_buffer: Uint8Array, start: number, limit: number): void {
+      this.#exchange?.consume(limit - start)
+    }
+    onTrailers(): void {}
+    onSent(): void {}
+    onPriority(): void {}
+    onClose(error: HeddleError | undefined): void {
+      if (error !== undefined) throw error
+      count++
+      if (performance.now() < deadline) client.exchange(origin, this)
+      else this.#finished()
+    }
+  }
+  return (finished) => void new Loop(finished)
 }
 
 function promised(ask: () => Promise<unknown>): (finished: () => void) => void {

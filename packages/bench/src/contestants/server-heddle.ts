@@ -1,8 +1,14 @@
-/** Heddle's server with a small answer: `raw`, `fetch` (heddle's Response) or `fetch-native` (Node's Response). */
+/**
+ * Heddle's server: `server-heddle.ts KIND [SIZE] [tls]`. KIND is `raw`, `fetch` (heddle's Response) or
+ * `fetch-native` (Node's Response); SIZE the octets of its answer. The streams a connection may have
+ * open are not what is measured, so there may be many.
+ */
 import { responseHead, type Exchange, type ExchangeHandler, type Head } from 'heddle/http'
 import { Response as HeddleResponse, serve } from 'heddle'
+import { makeCertificate } from 'heddle/testing'
 
-const content = Buffer.from('hello, world')
+const size = Number(process.argv[3] ?? 12)
+const content = size === 12 ? Buffer.from('hello, world') : Buffer.alloc(size, 'x')
 const head = responseHead(200, ['content-type', 'text/plain', 'content-length', String(content.length)])
 
 class Answer implements ExchangeHandler {
@@ -11,11 +17,16 @@ class Answer implements ExchangeHandler {
     this.exchange = exchange
   }
   onHead(_head: Head, end: boolean): void {
-    if (!end) this.exchange.discard()
-    this.exchange.sendHead(head, false)
-    this.exchange.sendData(content, 0, content.length, true)
+    if (end) this.#send()
   }
-  onData(): void {}
+  onData(_buffer: Uint8Array, start: number, limit: number, end: boolean): void {
+    this.exchange.consume(limit - start)
+    if (end) this.#send()
+  }
+  #send(): void {
+    this.exchange.sendHead(head, false)
+    this.exchange.sendOwned(content, true)
+  }
   onTrailers(): void {}
   onSent(): void {}
   onPriority(): void {}
@@ -23,15 +34,18 @@ class Answer implements ExchangeHandler {
 }
 
 const kind = process.argv[2]
+const body = size === 12 ? 'hello, world' : content
 const text = { headers: { 'content-type': 'text/plain' } }
 const server = await serve({
   port: 0,
   hostname: '127.0.0.1',
+  http2: { maxConcurrentStreams: 1_000 },
+  ...(process.argv[4] === 'tls' ? { tls: makeCertificate({ names: ['localhost'] }) } : {}),
   ...(kind === 'raw'
     ? { onExchange: (exchange: Exchange) => new Answer(exchange) }
     : kind === 'fetch'
-      ? { fetch: () => new HeddleResponse('hello, world', text) }
-      : { fetch: () => new Response('hello, world', text) }),
+      ? { fetch: () => new HeddleResponse(body, text) }
+      : { fetch: () => new Response(body, text) }),
 })
 console.log(`ready ${server.port}`)
 process.on('SIGTERM', () => process.exit(0))

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createContext, runInContext } from 'node:vm'
+import { noHttp2 } from '../http2-counts.ts'
 import { summarize, Traffic, type Snapshot } from '../metrics/index.ts'
 import { adminPage } from './page.ts'
 
@@ -8,6 +9,7 @@ import { adminPage } from './page.ts'
 class FakeElement {
   className = ''
   title = ''
+  hidden = false
   readonly attributes: Record<string, string> = {}
   children: FakeElement[] = []
   #text = ''
@@ -50,7 +52,7 @@ function snapshotOf(requests: number): Snapshot {
       upstreamProtocol: 'h1',
       method: 'GET',
       authority: '',
-      path: '/',
+      path: '/a.B/C',
       status: i === 0 ? 502 : 200,
       reason: i === 0 ? 'connect_failed' : '',
       attempts: 1,
@@ -58,22 +60,45 @@ function snapshotOf(requests: number): Snapshot {
       responseSize: 2_048,
       duration: 12.5,
       timeToHead: 1,
+      upstreamLatency: 0.5,
+      upstreamDuration: 11,
       tunnel: false,
+      grpc: i === 1 ? { service: 'a.B', method: 'C' } : undefined,
+      grpcStatus: i === 1 ? 14 : -1,
     })
   }
   const bad = { failing: true, failuresInRow: 5, answering: false }
-  const out = { name: 'h:1', active: 0, requests, failures: 1, ejections: 1, ejected: true, ...bad, connections: 3 }
+  const out = { name: 'h:1', active: 0, requests, failures: 1, ejections: 1, ejected: true, ...bad, waiting: 4, connections: 3, streams: 7 }
   const failing = { ...out, name: 'h:2', ejections: 0, ejected: false }
   const well = { ...failing, name: 'h:3', failing: false, failuresInRow: 0, answering: true }
   return {
     processes: [{ pid: 42, startedAt: 0, cpu: 1, memory: 5 * 2 ** 20 }],
     traffic: traffic.snapshot(),
     listeners: [
-      { name: 'web', url: 'http://h:80', connections: 1, accepted: 2, refused: 0, handshakesFailed: 0, exchanges: 0, deadlines: 0 },
+      {
+        name: 'web',
+        url: 'http://h:80',
+        connections: 1,
+        accepted: 2,
+        refused: 0,
+        handshakesFailed: 0,
+        exchanges: 0,
+        deadlines: 0,
+        waiting: 0,
+        http2: { ...noHttp2, connections: 1, streams: 7, frames: 10, writes: 4, resetsSent: { CANCEL: 3 } },
+      },
     ],
     clusters: [
-      { name: 'app', consecutiveFailures: 5, active: 0, waiting: 0, connections: 3, endpoints: [out, failing, well] },
-      { name: 'gone', consecutiveFailures: 5, active: 0, waiting: 0, connections: 0, endpoints: [failing] },
+      {
+        name: 'app',
+        consecutiveFailures: 5,
+        active: 0,
+        waiting: 0,
+        connections: 3,
+        http2: { ...noHttp2, streams: 7 },
+        endpoints: [out, failing, well],
+      },
+      { name: 'gone', consecutiveFailures: 5, active: 0, waiting: 0, connections: 0, http2: noHttp2, endpoints: [failing] },
     ],
     accessLog: { lines: 0, dropped: 0, failures: 0 },
   }
@@ -109,13 +134,18 @@ test('the page draws what /metrics.json and /readyz say', async () => {
   assert.equal(elements.get('state')?.title, 'cannot be used: gone')
   assert.equal(text('about'), '1 process, up 1 min')
   assert.equal(text('total'), '10')
-  assert.equal(text('p50'), '12.50 ms')
+  assert.equal(text('p50'), '1.00 ms')
   assert.equal(text('failed'), '1')
   assert.equal(elements.get('failed')?.title, 'connect_failed 1')
-  assert.match(text('listeners'), /web {2}http:\/\/h:80\|1\|2\|0\|10\|2xx 9 {2}5xx 1\|0 B\|20\.0 KiB/)
-  assert.match(text('routes'), /api\|10\|2xx 9 {2}5xx 1\|connect_failed 1\|12\.50 ms/)
-  assert.match(text('clusters'), /app\|.*\| {3}h:1\|out\|0\|\|3\|10\|1\|1\|12\.50 ms/)
+  assert.match(
+    text('listeners'),
+    /web {2}http:\/\/h:80\|1\|1\|7\|0\|0\|10\|2xx 9 {2}5xx 1\|0 B\|20\.0 KiB\|1\.00 ms\|1\.00 ms\|12\.50 ms\|12\.50 ms\|CANCEL 3 sent\|2\.5/,
+  )
+  assert.match(text('routes'), /api\|10\|2xx 9 {2}5xx 1\|connect_failed 1\|1\.00 ms\|1\.00 ms\|12\.50 ms/)
+  assert.match(text('clusters'), /app\|.*\| {3}h:1\|out\|0\|4\|3\|7\|10\|1\|1\|0\.50 ms\|0\.50 ms\|11\.00 ms/)
   assert.match(text('clusters'), / {3}h:2\|failing\|.*\| {3}h:3\|in\|.*\|gone\|unusable\|/)
+  assert.equal(elements.get('calls')?.hidden, false)
+  assert.match(text('grpc'), /a\.B\/C\|api\|1\|UNAVAILABLE 1\|12\.50 ms/)
   assert.match(text('processes'), /42\|1\.00 s\|5\.0 MiB/)
 
   requests = 30

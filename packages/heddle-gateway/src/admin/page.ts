@@ -40,6 +40,11 @@ const own = (part) => Object.entries(part.errors).filter(([reason]) => !reason.s
 const failures = (part) => own(part).reduce((sum, [, count]) => sum + count, 0)
 const reasons = (part) => own(part).map(([reason, count]) => reason + ' ' + number(count)).join(', ')
 const statuses = (part) => Object.entries(part.statuses).sort().map(([status, count]) => status + ' ' + number(count)).join('  ')
+const resets = (http2) => [...Object.entries(http2.resetsSent).map(([code, count]) => code + ' ' + number(count) + ' sent'), ...Object.entries(http2.resetsReceived).map(([code, count]) => code + ' ' + number(count) + ' received')].join(', ')
+const batch = (http2) => http2.writes > 0 ? http2.framesPerWrite.toFixed(1) : ''
+// Until the head of the response, and until the end of the stream.
+const timeHeads = ['latency p50', 'p99', 'stream p50', 'p99']
+const times = (part) => [ms(part.latency.p50, part.latency.count), ms(part.latency.p99, part.latency.count), ms(part.duration.p50, part.duration.count), ms(part.duration.p99, part.duration.count)]
 function cell(content, className, tag) {
   const element = document.createElement(tag || 'td')
   element.textContent = content
@@ -87,21 +92,24 @@ function show(now, ready) {
   before = now
   $('total').textContent = number(requests.duration.count)
   $('active').textContent = number(requests.active)
-  $('p50').textContent = ms(requests.duration.p50, requests.duration.count)
-  $('p99').textContent = ms(requests.duration.p99, requests.duration.count)
+  $('p50').textContent = ms(requests.latency.p50, requests.latency.count)
+  $('p99').textContent = ms(requests.latency.p99, requests.latency.count)
   $('failed').textContent = number(failures(requests))
   $('failed').className = failures(requests) > 0 ? 'bad' : ''
   $('failed').title = reasons(requests)
-  table('listeners', ['listener', 'connections', 'accepted', 'active', 'requests', 'answers', 'in', 'out', 'p50', 'p99'], now.listeners.map((listener) => [
-    listener.name + '  ' + listener.url, number(listener.connections), number(listener.accepted), number(listener.active), number(listener.duration.count),
-    statuses(listener), bytes(listener.received), bytes(listener.sent), ms(listener.duration.p50, listener.duration.count), ms(listener.duration.p99, listener.duration.count)]))
-  table('routes', ['route', 'requests', 'answers', 'by the gateway', 'p50', 'p99', 'max'], now.routes.map((route) => [
+  table('listeners', ['listener', 'connections', 'HTTP/2', 'streams', 'active', 'waiting', 'requests', 'answers', 'in', 'out', ...timeHeads, 'resets', 'frames/write'], now.listeners.map((listener) => [
+    listener.name + '  ' + listener.url, number(listener.connections), number(listener.http2.connections), number(listener.http2.streams), number(listener.active), number(listener.waiting),
+    number(listener.duration.count), statuses(listener), bytes(listener.received), bytes(listener.sent), ...times(listener), resets(listener.http2), batch(listener.http2)]))
+  table('routes', ['route', 'requests', 'answers', 'by the gateway', ...timeHeads, 'longest'], now.routes.map((route) => [
     route.name || '(no route)', number(route.duration.count), statuses(route), [reasons(route), failures(route) > 0 ? 'bad' : ''],
-    ms(route.duration.p50, route.duration.count), ms(route.duration.p99, route.duration.count), ms(route.duration.max, route.duration.count)]))
-  table('clusters', ['cluster / endpoint', 'state', 'active', 'waiting', 'connections', 'attempts', 'failed', 'ejections', 'p50', 'p99'], now.clusters.flatMap((cluster) => [
-    [cluster.name, ready.unusableClusters.includes(cluster.name) ? ['unusable', 'bad'] : '', number(cluster.active), number(cluster.waiting), number(cluster.connections), '', '', '', ms(cluster.duration.p50, cluster.duration.count), ms(cluster.duration.p99, cluster.duration.count)],
-    ...cluster.endpoints.map((endpoint) => ['   ' + endpoint.name, endpoint.ejected ? ['out', 'bad'] : endpoint.failing ? ['failing', 'bad'] : ['in', 'good'], number(endpoint.active), '', number(endpoint.connections),
-      number(endpoint.requests), [number(endpoint.failures), endpoint.failures > 0 ? 'warn' : ''], number(endpoint.ejections), ms(endpoint.duration.p50, endpoint.duration.count), ms(endpoint.duration.p99, endpoint.duration.count)])]))
+    ...times(route), ms(route.duration.max, route.duration.count)]))
+  table('clusters', ['cluster / endpoint', 'state', 'active', 'waiting', 'connections', 'streams', 'attempts', 'failed', 'ejections', ...timeHeads, 'resets', 'frames/write'], now.clusters.flatMap((cluster) => [
+    [cluster.name, ready.unusableClusters.includes(cluster.name) ? ['unusable', 'bad'] : '', number(cluster.active), number(cluster.waiting), number(cluster.connections), number(cluster.http2.streams), '', '', '', ...times(cluster), resets(cluster.http2), batch(cluster.http2)],
+    ...cluster.endpoints.map((endpoint) => ['   ' + endpoint.name, endpoint.ejected ? ['out', 'bad'] : endpoint.failing ? ['failing', 'bad'] : ['in', 'good'], number(endpoint.active), number(endpoint.waiting), number(endpoint.connections), number(endpoint.streams),
+      number(endpoint.requests), [number(endpoint.failures), endpoint.failures > 0 ? 'warn' : ''], number(endpoint.ejections), ...times(endpoint), '', ''])]))
+  $('calls').hidden = now.grpc.length === 0
+  table('grpc', ['gRPC method', 'route', 'calls', 'status', 'mean'], now.grpc.map((method) => [
+    method.service + '/' + method.method, method.route, number(method.calls), statuses(method), ms(method.avg, method.calls)]))
   table('processes', ['process', 'CPU', 'memory'], now.processes.map((entry) => [String(entry.pid), entry.cpu.toFixed(2) + ' s', bytes(entry.memory)]))
 }
 async function refresh() {
@@ -132,10 +140,10 @@ export const adminPage: string = `<!doctype html>
 <header><h1>heddle-gateway</h1><span class="pill dim" id="state">…</span><span class="dim" id="about"></span>
 <nav><a href="/metrics">metrics</a><a href="/metrics.json">JSON</a><a href="/config">config</a><a href="/readyz">readyz</a></nav></header>
 <div class="cards">
-${card('rate', 'requests/s')}${card('active', 'under way')}${card('total', 'requests')}${card('p50', 'median')}${card('p99', '99th percentile')}${card('failed', 'answered or cut by the gateway')}
+${card('rate', 'requests/s')}${card('active', 'under way')}${card('total', 'requests')}${card('p50', 'median latency')}${card('p99', '99th percentile')}${card('failed', 'answered or cut by the gateway')}
 <div class="card wide"><svg viewBox="0 0 600 64" preserveAspectRatio="none" aria-hidden="true"><path id="line" fill="none" stroke="currentColor" stroke-width="1.5" vector-effect="non-scaling-stroke" class="good"/></svg><span id="peak"></span></div>
 </div>
-${section('listeners', 'Listeners')}${section('routes', 'Routes')}${section('clusters', 'Clusters')}${section('processes', 'Processes')}
+${section('listeners', 'Listeners')}${section('routes', 'Routes')}${section('clusters', 'Clusters')}<div id="calls" hidden>${section('grpc', 'gRPC')}</div>${section('processes', 'Processes')}
 </main>
 <script>${script}</script>
 `

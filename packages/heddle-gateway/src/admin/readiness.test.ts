@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { noHttp2 } from '../http2-counts.ts'
 import type { Snapshot } from '../metrics/index.ts'
 import { readinessOf } from './readiness.ts'
 
@@ -15,6 +16,7 @@ function snapshotOf(clusters: Record<string, readonly boolean[]>): Snapshot {
       active: 0,
       waiting: 0,
       connections: 0,
+      http2: noHttp2,
       endpoints: failing.map((fails, index) => ({
         name: `e${index}:1`,
         active: 0,
@@ -25,7 +27,9 @@ function snapshotOf(clusters: Record<string, readonly boolean[]>): Snapshot {
         failing: fails,
         failuresInRow: fails ? 5 : 0,
         answering: !fails,
+        waiting: 0,
         connections: 0,
+        streams: 0,
       })),
     })),
     accessLog: { lines: 0, dropped: 0, failures: 0 },

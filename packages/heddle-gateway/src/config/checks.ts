@@ -8,7 +8,7 @@ export interface CrossProblem {
 
 /**
  * What the schema cannot see: names used twice, routes to clusters that do not exist, two sockets
- * on one address. Works on the raw document, so that it finds these in a file that has other
+ * on one address, values that exclude each other. Works on the raw document, so that it finds these in a file that has other
  * mistakes as well, and says nothing about values of the wrong type: the schema does.
  */
 export function crossProblems(document: unknown): CrossProblem[] {
@@ -16,6 +16,7 @@ export function crossProblems(document: unknown): CrossProblem[] {
   for (const key of ['listeners', 'routes', 'clusters']) duplicateNames(document, key, problems)
   unknownClusters(document, problems)
   sharedAddresses(document, problems)
+  contradictions(document, problems)
   return problems
 }
 
@@ -61,6 +62,22 @@ function sharedAddresses(document: unknown, problems: CrossProblem[]): void {
   }
   items(document, 'listeners').forEach((listener, index) => take(listener, '0.0.0.0', ['listeners', index], `listeners[${index}]`))
   take(field(document, 'admin'), '127.0.0.1', ['admin'], 'admin')
+}
+
+function contradictions(document: unknown, problems: CrossProblem[]): void {
+  items(document, 'routes').forEach((route, index) => {
+    const match = field(route, 'match')
+    if (field(match, 'grpcService') !== undefined && field(match, 'pathPrefix') !== undefined)
+      problems.push({ path: ['routes', index, 'match', 'pathPrefix'], message: 'excluded by grpcService, which is a path as well' })
+  })
+  items(document, 'clusters').forEach((cluster, index) => {
+    const protocol = field(cluster, 'protocol')
+    const secure = field(cluster, 'tls') !== undefined
+    const path = ['clusters', index, 'protocol']
+    if (protocol === 'h2' && !secure)
+      problems.push({ path, message: 'h2 needs tls ({} for the usual authorities); HTTP/2 on plain text is h2c' })
+    if (protocol === 'h2c' && secure) problems.push({ path, message: 'h2c is on plain text; with tls it is h2' })
+  })
 }
 
 /** Listening on all addresses excludes the same port on any one of them. */

@@ -38,6 +38,15 @@ describe('a configuration', () => {
           via: 'heddle',
           forwarded: 'x-forwarded',
           upgrades: ['websocket'],
+          protocols: ['h1', 'h2'],
+          http2: {
+            streamWindow: 1_048_576,
+            connectionWindow: 4_194_304,
+            maxWindow: 16_777_216,
+            pingInterval: 15_000,
+            pingTimeout: 10_000,
+            maxConcurrentStreams: 100,
+          },
           limits: {
             maxConnections: 10_000,
             maxContentLength: Infinity,
@@ -51,9 +60,15 @@ describe('a configuration', () => {
       routes: [
         {
           name: 'all',
-          match: { hosts: [], pathPrefix: '/', methods: [], headers: [] },
+          match: { hosts: [], pathPrefix: '/', grpcService: undefined, methods: [], headers: [] },
           cluster: 'app',
           timeout: Infinity,
+          headTimeout: undefined,
+          bodyTimeout: undefined,
+          grpcDeadline: false,
+          maxConcurrentStreams: Infinity,
+          streamWindow: undefined,
+          extendedConnect: false,
           retry: { attempts: 2 },
           authority: undefined,
         },
@@ -63,6 +78,15 @@ describe('a configuration', () => {
           name: 'app',
           endpoints: [{ host: '127.0.0.1', port: 3000 }],
           tls: undefined,
+          protocol: 'auto',
+          http2: {
+            streamWindow: 1_048_576,
+            connectionWindow: 4_194_304,
+            maxWindow: 16_777_216,
+            pingInterval: 15_000,
+            pingTimeout: 10_000,
+            idleTimeout: 60_000,
+          },
           connectTimeout: 5_000,
           headTimeout: 60_000,
           bodyTimeout: 60_000,
@@ -90,6 +114,8 @@ listeners:
     via: edge-1
     forwarded: both
     upgrades: [WebSocket, connect-udp]
+    protocols: [h2]
+    http2: { maxConcurrentStreams: 1000, streamWindow: 64KiB, connectionWindow: 1MiB, maxWindow: 1GiB, pingInterval: none, pingTimeout: 2s }
     limits: { maxConnections: 5, maxContentLength: 10MB, headTimeout: 5s, bodyTimeout: none, idleTimeout: 1m, sendTimeout: 250ms }
 routes:
   - name: api
@@ -100,12 +126,24 @@ routes:
       headers: [{ name: X-Beta }, { name: x-tenant, value: a b }]
     cluster: app
     timeout: 30s
+    headTimeout: 5s
+    bodyTimeout: none
+    maxConcurrentStreams: 50
+    streamWindow: 256KiB
+    extendedConnect: true
     retry: { attempts: 0 }
     authority: internal:8443
+  - name: rpc
+    match: { grpcService: helloworld.v1.Greeter_2 }
+    cluster: app
+    grpcDeadline: true
+    maxConcurrentStreams: none
 clusters:
   - name: app
     endpoints: [app.internal:3000, "[::1]:3001", { host: 10.0.0.1, port: 80 }]
     tls: { serverName: app.internal }
+    protocol: h2
+    http2: { idleTimeout: 5m }
     ejection: { consecutiveFailures: 0, maxShare: 1 }
 `)
     assert.ok(config.workers >= 1)
@@ -120,15 +158,32 @@ clusters:
       idleTimeout: 60_000,
       sendTimeout: 250,
     })
+    assert.deepEqual(config.listeners[0]?.protocols, ['h2'])
+    assert.deepEqual(config.listeners[0]?.http2, {
+      maxConcurrentStreams: 1_000,
+      streamWindow: 65_536,
+      connectionWindow: 1_048_576,
+      maxWindow: 1_073_741_824,
+      pingInterval: Infinity,
+      pingTimeout: 2_000,
+    })
     assert.deepEqual(config.routes[0]?.match, {
       hosts: ['api.example.org', '*.example.com'],
       pathPrefix: '/api',
+      grpcService: undefined,
       methods: ['GET', 'PROPFIND'],
       headers: [
         { name: 'x-beta', value: undefined },
         { name: 'x-tenant', value: 'a b' },
       ],
     })
+    const { headTimeout, bodyTimeout, maxConcurrentStreams, streamWindow, extendedConnect } = config.routes[0] ?? {}
+    assert.deepEqual([headTimeout, bodyTimeout, maxConcurrentStreams, streamWindow, extendedConnect], [5_000, Infinity, 50, 262_144, true])
+    assert.equal(config.routes[1]?.match.grpcService, 'helloworld.v1.Greeter_2')
+    assert.equal(config.routes[1]?.grpcDeadline, true)
+    assert.equal(config.routes[1]?.maxConcurrentStreams, Infinity)
+    assert.equal(config.clusters[0]?.protocol, 'h2')
+    assert.equal(config.clusters[0]?.http2.idleTimeout, 300_000)
     assert.deepEqual(config.clusters[0]?.endpoints, [
       { host: 'app.internal', port: 3000 },
       { host: '::1', port: 3001 },
@@ -376,6 +431,30 @@ describe('a wrong configuration is told with file, line and column', () => {
         'g.yaml:5:10: listeners[0].via: found "a b", expected a pseudonym for Via, one token',
         'g.yaml:6:16: listeners[0].forwarded: found "yes", expected x-forwarded, forwarded, both or none',
       ],
+    ],
+    [
+      'HTTP/2 that cannot be',
+      `listeners: [{ name: web, port: 1, protocols: [h3], http2: { streamWindow: 100B, connectionWindow: 1KiB } }]
+routes: [{ name: rpc, cluster: app, match: { grpcService: /a.B, pathPrefix: /a.B }, grpcDeadline: 5s, maxConcurrentStreams: 0 }]
+clusters: [{ name: app, endpoints: [a:1], protocol: h2 }, { name: b, endpoints: [b:1], tls: {}, protocol: h2c }, { name: c, endpoints: [c:1], protocol: http }]
+`,
+      [
+        'g.yaml:1:47: listeners[0].protocols[0]: found "h3", expected h1 or h2',
+        'g.yaml:1:75: listeners[0].http2.streamWindow: found "100B", expected a size from 1KiB to 1GiB',
+        'g.yaml:1:99: listeners[0].http2.connectionWindow: found "1KiB", expected a size from 64KiB to 1GiB',
+        'g.yaml:2:59: routes[0].match.grpcService: found "/a.B", expected the full name of a gRPC service such as package.Service',
+        'g.yaml:2:77: routes[0].match.pathPrefix: excluded by grpcService, which is a path as well',
+        'g.yaml:2:99: routes[0].grpcDeadline: found "5s", expected true or false',
+        'g.yaml:2:125: routes[0].maxConcurrentStreams: found 0, expected a whole number from 1 to 1000000, or none',
+        'g.yaml:3:53: clusters[0].protocol: h2 needs tls ({} for the usual authorities); HTTP/2 on plain text is h2c',
+        'g.yaml:3:107: clusters[1].protocol: h2c is on plain text; with tls it is h2',
+        'g.yaml:3:153: clusters[2].protocol: found "http", expected auto, h1, h2 or h2c',
+      ],
+    ],
+    [
+      'an empty list of protocols',
+      `listeners: [{ name: web, port: 1, protocols: [] }]\n${routes}${clusters}`,
+      ['g.yaml:1:46: listeners[0].protocols: found an empty list, expected at least one of h1 and h2'],
     ],
     [
       'a certificate without its key',

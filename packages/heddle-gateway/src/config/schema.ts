@@ -38,10 +38,34 @@ function wholeNumber(min: number, max: number) {
   return z.number({ error: expected }).refine((value) => Number.isInteger(value) && value >= min && value <= max, { error: expected })
 }
 
+const countWords = 'a whole number from 1 to 1000000, or none'
+const countOrNone = z.union([
+  text(countWords, (value) => (value === 'none' ? Infinity : undefined)),
+  z.number({ error: countWords }).refine((value) => Number.isInteger(value) && value >= 1 && value <= 1_000_000, { error: countWords }),
+])
+const yesOrNo = z.boolean({ error: 'true or false' })
 const durationWords = 'a duration such as 250ms, 10s, 1m or 2h'
 const duration = text(durationWords, (value) => positive(parseDuration(value)))
 const durationOrNone = text(`${durationWords}, or none`, (value) => (value === 'none' ? Infinity : positive(parseDuration(value))))
 const sizeOrNone = text('a size such as 512B, 64KiB or 10MB, or none', (value) => (value === 'none' ? Infinity : parseSize(value)))
+
+const windowOf = (least: string, from: number) =>
+  text(`a size from ${least} to 1GiB`, (value) => {
+    const size = parseSize(value)
+    return size !== undefined && size >= from && size <= 2 ** 30 ? size : undefined
+  })
+// RFC 9113 §6.9.2: a connection's window begins with 65,535 octets and cannot be made smaller.
+const connectionWindow = windowOf('64KiB', 65_536)
+const streamWindow = windowOf('1KiB', 1_024)
+
+/** What clients' and upstreams' HTTP/2 connections have in common. */
+const http2 = {
+  streamWindow: streamWindow.default(2 ** 20),
+  connectionWindow: connectionWindow.default(2 ** 22),
+  maxWindow: connectionWindow.default(2 ** 24),
+  pingInterval: durationOrNone.default(15_000),
+  pingTimeout: duration.default(10_000),
+}
 
 function positive(value: number | undefined): number | undefined {
   return value === 0 ? undefined : value
@@ -138,6 +162,9 @@ const matchSchema = mapping({
   pathPrefix: text('a path such as /api, in normal form and without a query', (value) =>
     isPath(value) && isNormalPath(value) ? value : undefined,
   ).default('/'),
+  grpcService: text('the full name of a gRPC service such as package.Service', (value) =>
+    /^[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z_][A-Za-z0-9_]*)*$/.test(value) ? value : undefined,
+  ).optional(),
   methods: list(text('a method such as GET, in upper case', (value) => (/^[A-Z][A-Z0-9-]*$/.test(value) ? value : undefined))).default([]),
   headers: list(
     mapping({
@@ -148,16 +175,28 @@ const matchSchema = mapping({
       value: text('a field value without line breaks', (value) => (isFieldValue(value) ? value : undefined)).optional(),
     }).transform((header) => ({ name: header.name, value: header.value })),
   ).default([]),
-})
+}).transform((value) => ({ ...value, grpcService: value.grpcService }))
 
 const route = mapping({
   name,
   match: matchSchema.prefault({}),
   cluster: z.string({ error: 'the name of a cluster' }),
   timeout: durationOrNone.default(Infinity),
+  headTimeout: durationOrNone.optional(),
+  bodyTimeout: durationOrNone.optional(),
+  grpcDeadline: yesOrNo.default(false),
+  maxConcurrentStreams: countOrNone.default(Infinity),
+  streamWindow: streamWindow.optional(),
+  extendedConnect: yesOrNo.default(false),
   retry: mapping({ attempts: wholeNumber(0, 10).default(2) }).prefault({}),
   authority: text('host or host:port', (value) => (isAuthority(value) ? value : undefined)).optional(),
-}).transform((value) => ({ ...value, authority: value.authority }))
+}).transform((value) => ({
+  ...value,
+  headTimeout: value.headTimeout,
+  bodyTimeout: value.bodyTimeout,
+  streamWindow: value.streamWindow,
+  authority: value.authority,
+}))
 
 /** A file named in the configuration, relative to the configuration's folder; `check` says what is wrong with it. */
 function file(folder: string, expected: string, check: (path: string) => string | undefined) {
@@ -217,6 +256,10 @@ export function configSchema(folder: string): z.ZodType<Config> {
         isToken(value) && value.toLowerCase() !== 'h2c' ? value.toLowerCase() : undefined,
       ),
     ).default(['websocket']),
+    protocols: list(z.enum(['h1', 'h2'], { error: 'h1 or h2' }))
+      .refine((value) => value.length > 0, { error: 'at least one of h1 and h2' })
+      .default(['h1', 'h2']),
+    http2: mapping({ ...http2, maxConcurrentStreams: wholeNumber(1, 1_000_000).default(100) }).prefault({}),
     limits: mapping({
       maxConnections: wholeNumber(1, 1_000_000).default(10_000),
       maxContentLength: sizeOrNone.default(Infinity),
@@ -248,6 +291,8 @@ export function configSchema(folder: string): z.ZodType<Config> {
         return { ca: value.ca, cert: value.cert, key: value.key, serverName: value.serverName }
       })
       .optional(),
+    protocol: z.enum(['auto', 'h1', 'h2', 'h2c'], { error: 'auto, h1, h2 or h2c' }).default('auto'),
+    http2: mapping({ ...http2, idleTimeout: duration.default(60_000) }).prefault({}),
     connectTimeout: duration.default(5_000),
     headTimeout: durationOrNone.default(60_000),
     bodyTimeout: durationOrNone.default(60_000),

@@ -54,8 +54,14 @@ export interface ListenerConfig {
   readonly forwarded: 'x-forwarded' | 'forwarded' | 'both' | 'none'
   /** Upgrade protocols tunnelled. Default `[websocket]`. */
   readonly upgrades: readonly string[]
+  /** What clients may speak: chosen by ALPN on TLS, by the connection's first octets on plain text. Default both. */
+  readonly protocols: readonly HttpVersion[]
   readonly limits: ListenerLimits
+  readonly http2: ListenerHttp2Config
 }
+
+/** An HTTP version as Heddle names it; `h2` on plain text is h2c with prior knowledge. */
+export type HttpVersion = 'h1' | 'h2'
 
 /** What clients may cost. Infinity, `none` in YAML: no limit, where that is allowed. */
 export interface ListenerLimits {
@@ -71,6 +77,30 @@ export interface ListenerLimits {
   readonly idleTimeout: number
   /** While the client takes no byte of a response that waits for it, ms. Default 60 s. */
   readonly sendTimeout: number
+}
+
+/** HTTP/2 connections, of clients or to upstreams. Sizes in bytes, times in ms. */
+export interface Http2Config {
+  /** What the peer may send on one stream before the other side has taken it. Default 1 MiB. */
+  readonly streamWindow: number
+  /** The same for a whole connection. Default 4 MiB. */
+  readonly connectionWindow: number
+  /** Both windows grow up to this where the path needs it. Default 16 MiB. */
+  readonly maxWindow: number
+  /** Silence with requests under way after which a PING asks whether the peer is there. Default 15 s. */
+  readonly pingInterval: number
+  /** Without an answer the connection is dead. Default 10 s. */
+  readonly pingTimeout: number
+}
+
+export interface ListenerHttp2Config extends Http2Config {
+  /** Streams a client may have open at once on one connection; more are refused. Default 100. */
+  readonly maxConcurrentStreams: number
+}
+
+export interface ClusterHttp2Config extends Http2Config {
+  /** Unused HTTP/2 connections are closed after this. Default 60 s. */
+  readonly idleTimeout: number
 }
 
 /** How a listener speaks TLS. */
@@ -91,6 +121,18 @@ export interface RouteConfig {
   readonly cluster: string
   /** Whole exchange, ms. Default Infinity. */
   readonly timeout: number
+  /** In place of the cluster's, ms. */
+  readonly headTimeout: number | undefined
+  /** In place of the cluster's, ms. */
+  readonly bodyTimeout: number | undefined
+  /** A gRPC client's `grpc-timeout` ends the exchange here too, if it comes before `timeout`. Default false: it is only passed on. */
+  readonly grpcDeadline: boolean
+  /** Requests under way on this route at once, in each worker; more are refused. Default Infinity. */
+  readonly maxConcurrentStreams: number
+  /** In place of the listener's and the cluster's, for HTTP/2 streams of this route. */
+  readonly streamWindow: number | undefined
+  /** Tunnels by extended CONNECT (RFC 8441: WebSocket over HTTP/2) may take this route. Default false. */
+  readonly extendedConnect: boolean
   readonly retry: RetryConfig
   /** Replaces the authority sent upstream: `host` or `host:port`. Default undefined: the client's is kept. */
   readonly authority: string | undefined
@@ -102,6 +144,8 @@ export interface MatchConfig {
   readonly hosts: readonly string[]
   /** Matches whole segments: `/api` matches `/api` and `/api/x`, not `/apix`. Default `/`. */
   readonly pathPrefix: string
+  /** gRPC calls of this service, `package.Service`; in place of `pathPrefix`. */
+  readonly grpcService: string | undefined
   /** Exact, in upper case. Default `[]`: any. */
   readonly methods: readonly string[]
   /** Field name (lower case) → exact value, or `undefined` for "is present". Default `[]`. */
@@ -122,23 +166,36 @@ export interface ClusterConfig {
   readonly endpoints: readonly EndpointConfig[]
   /** Default undefined: plain text. */
   readonly tls: ClusterTlsConfig | undefined
+  /** Default `auto`. */
+  readonly protocol: UpstreamProtocol
+  readonly http2: ClusterHttp2Config
   /** From name resolution to a connection that can be used, TLS included, ms. Never Infinity. Default 5 s. */
   readonly connectTimeout: number
   /** Request sent → response head, ms; also how long one waits for a connection. Default 60 s; Infinity: no limit. */
   readonly headTimeout: number
   /** No byte of response content, ms. Default 60 s; Infinity: no limit. */
   readonly bodyTimeout: number
-  /** Unused upstream connections are closed after this, ms. Never Infinity. Default 4 s. */
+  /** Unused HTTP/1.1 connections are closed after this, ms. Never Infinity. Default 4 s. */
   readonly idleTimeout: number
-  /** In each worker. Default 256. */
+  /** In each worker. Of HTTP/2, another connection is only made when every stream of the others is taken. Default 256. */
   readonly maxConnectionsPerEndpoint: number
-  /** Requests that may wait for a connection to one endpoint, in each worker; more get a 503. At least 1: who has a connection made for it waits too. Default 1,024. */
+  /** Requests that may wait for a connection or a stream of one endpoint, in each worker; more get a 503. At least 1: who has a connection made for it waits too. Default 1,024. */
   readonly maxWaiting: number
   /** Host names are resolved again this often, ms. Default 30 s. */
   readonly resolveInterval: number
   /** When an endpoint gets no more requests. */
   readonly ejection: EjectionConfig
 }
+
+/**
+ * What is spoken to a cluster.
+ *
+ * - `auto` (default): on TLS what ALPN comes to, HTTP/2 preferred; on plain text HTTP/1.1.
+ * - `h1`: HTTP/1.1.
+ * - `h2`: HTTP/2 on TLS, and nothing else.
+ * - `h2c`: HTTP/2 on plain text, with prior knowledge.
+ */
+export type UpstreamProtocol = 'auto' | 'h1' | 'h2' | 'h2c'
 
 /** Where an endpoint listens; a host name with several machines behind it stands for an endpoint each. */
 export interface EndpointConfig {

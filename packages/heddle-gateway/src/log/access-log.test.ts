@@ -26,7 +26,11 @@ const record: RequestRecord = {
   responseSize: 12,
   duration: 1.23456,
   timeToHead: 1,
+  upstreamLatency: -1,
+  upstreamDuration: -1,
   tunnel: false,
+  grpc: undefined,
+  grpcStatus: -1,
 }
 
 describe('a line', () => {
@@ -35,6 +39,11 @@ describe('a line', () => {
       formatLine(record),
       '{"time":"2026-01-02T03:04:05.006Z","listener":"web","route":"api","cluster":"app","endpoint":"10.0.0.1:80","remote":"192.0.2.1","protocol":"h1","upstreamProtocol":"h1","method":"GET","authority":"example.org","path":"/a?b","status":200,"attempts":1,"requestSize":0,"responseSize":12,"duration":1.235,"timeToHead":1}\n',
     )
+  })
+
+  test('has the status of a gRPC call', () => {
+    const line = formatLine({ ...record, grpc: { service: 'a.B', method: 'C' }, grpcStatus: 14 })
+    assert.equal((JSON.parse(line) as RequestRecord).grpcStatus, 14)
   })
 
   test('leaves out what there is not', () => {

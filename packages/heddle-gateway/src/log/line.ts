@@ -19,6 +19,7 @@ export function formatLine(record: RequestRecord): string {
   line += `,"remote":${quote(record.remoteAddress)},"protocol":"${record.protocol}"`
   if (record.upstreamProtocol !== '') line += `,"upstreamProtocol":"${record.upstreamProtocol}"`
   line += `,"method":${quote(record.method)},"authority":${quote(record.authority)},"path":${quote(record.path)},"status":${record.status}`
+  if (record.grpcStatus >= 0) line += `,"grpcStatus":${record.grpcStatus}`
   if (record.reason !== '') line += `,"reason":${quote(record.reason)}`
   line += `,"attempts":${record.attempts},"requestSize":${record.requestSize},"responseSize":${record.responseSize}`
   line += `,"duration":${round(record.duration)}`

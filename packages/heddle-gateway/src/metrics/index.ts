@@ -11,5 +11,13 @@ export {
   type ProcessSnapshot,
   type Snapshot,
 } from './snapshot.ts'
-export { summarize, type ClusterSummary, type DurationSummary, type RequestSummary, type Summary } from './summary.ts'
+export {
+  summarize,
+  type ClusterSummary,
+  type DurationSummary,
+  type GrpcSummary,
+  type Http2Summary,
+  type RequestSummary,
+  type Summary,
+} from './summary.ts'
 export { Traffic, type TrafficSnapshot } from './traffic.ts'

@@ -1,17 +1,26 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { noHttp2 } from '../http2-counts.ts'
 import type { EndpointStats } from '../upstream/index.ts'
 import { mergeSnapshots, pastOf, Traffic, withPast, type Snapshot } from './index.ts'
 
 function snapshotOf(endpoint: Partial<EndpointStats>, consecutiveFailures = 5): Snapshot {
-  const idle = { name: 'h:1', active: 0, requests: 0, failures: 0, ejections: 0, connections: 0 }
+  const idle = { waiting: 0, streams: 0, name: 'h:1', active: 0, requests: 0, failures: 0, ejections: 0, connections: 0 }
   const unknown = { ejected: false, failing: false, failuresInRow: 0, answering: false }
   return {
     processes: [],
     traffic: new Traffic([]).snapshot(),
     listeners: [],
     clusters: [
-      { name: 'app', consecutiveFailures, active: 0, waiting: 0, connections: 0, endpoints: [{ ...idle, ...unknown, ...endpoint }] },
+      {
+        name: 'app',
+        consecutiveFailures,
+        active: 0,
+        waiting: 0,
+        connections: 0,
+        http2: noHttp2,
+        endpoints: [{ ...idle, ...unknown, ...endpoint }],
+      },
     ],
     accessLog: { lines: 0, dropped: 0, failures: 0 },
   }

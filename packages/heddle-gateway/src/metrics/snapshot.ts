@@ -1,3 +1,4 @@
+import { addHttp2, pastHttp2, type Http2Counts } from '../http2-counts.ts'
 import type { ClusterStats } from '../upstream/index.ts'
 import { mergeFamilies, type FamilySnapshot, type Labels, type SeriesSnapshot } from './family.ts'
 import { LogHistogram } from './histogram.ts'
@@ -21,6 +22,10 @@ export interface ListenerSnapshot {
   readonly exchanges: number
   /** Connections with a time limit armed. */
   readonly deadlines: number
+  /** Requests that wait for an upstream connection, or a stream on one. */
+  readonly waiting: number
+  /** Of the connections, those that speak HTTP/2. */
+  readonly http2: Http2Counts
 }
 
 /** The access log's own counters. */
@@ -89,6 +94,8 @@ export function mergeSnapshots(parts: readonly Snapshot[]): Snapshot {
         handshakesFailed: a.handshakesFailed + b.handshakesFailed,
         exchanges: a.exchanges + b.exchanges,
         deadlines: a.deadlines + b.deadlines,
+        waiting: a.waiting + b.waiting,
+        http2: addHttp2(a.http2, b.http2),
       }),
     ),
     clusters: mergeBy(
@@ -98,6 +105,7 @@ export function mergeSnapshots(parts: readonly Snapshot[]): Snapshot {
         active: a.active + b.active,
         waiting: a.waiting + b.waiting,
         connections: a.connections + b.connections,
+        http2: addHttp2(a.http2, b.http2),
         endpoints: mergeBy([...a.endpoints, ...b.endpoints], (x, y) => ({
           ...x,
           ...mergeEvidence(x, y, a.consecutiveFailures),
@@ -106,7 +114,9 @@ export function mergeSnapshots(parts: readonly Snapshot[]): Snapshot {
           failures: x.failures + y.failures,
           ejections: x.ejections + y.ejections,
           ejected: x.ejected && y.ejected,
+          waiting: x.waiting + y.waiting,
           connections: x.connections + y.connections,
+          streams: x.streams + y.streams,
         })),
       }),
     ),
@@ -145,14 +155,30 @@ export function pastOf(parts: readonly Snapshot[]): Snapshot {
       served: mergeDurations(traffic.served),
       upstream: mergeDurations(traffic.upstream),
     },
-    listeners: listeners.map((listener) => ({ ...listener, connections: 0, exchanges: 0, deadlines: 0 })),
+    listeners: listeners.map((listener) => ({
+      ...listener,
+      connections: 0,
+      exchanges: 0,
+      deadlines: 0,
+      waiting: 0,
+      http2: pastHttp2(listener.http2),
+    })),
     clusters: clusters.map((cluster) => ({
       ...cluster,
       active: 0,
       waiting: 0,
       connections: 0,
+      http2: pastHttp2(cluster.http2),
       // `ejected` stays out of the vote on whether every process took it out.
-      endpoints: cluster.endpoints.map((endpoint) => ({ ...endpoint, ...noEvidence, active: 0, connections: 0, ejected: true })),
+      endpoints: cluster.endpoints.map((endpoint) => ({
+        ...endpoint,
+        ...noEvidence,
+        active: 0,
+        waiting: 0,
+        connections: 0,
+        streams: 0,
+        ejected: true,
+      })),
     })),
     accessLog,
   }
@@ -172,17 +198,22 @@ export function withPast(living: readonly Snapshot[], past: Snapshot | undefined
 }
 
 function mergeDurations(entries: readonly DurationSnapshot[]): DurationSnapshot[] {
-  const merged = new Map<string, { entry: DurationSnapshot; durations: LogHistogram }>()
+  const merged = new Map<string, { entry: DurationSnapshot; durations: LogHistogram; latencies: LogHistogram }>()
   for (const entry of entries) {
     const key = [entry.listener, entry.route, entry.cluster, entry.endpoint].join(' ')
     let into = merged.get(key)
     if (into === undefined) {
-      into = { entry, durations: new LogHistogram() }
+      into = { entry, durations: new LogHistogram(), latencies: new LogHistogram() }
       merged.set(key, into)
     }
     into.durations.merge(entry.durations)
+    into.latencies.merge(entry.latencies)
   }
-  return [...merged.values()].map(({ entry, durations }) => ({ ...entry, durations: durations.snapshot() }))
+  return [...merged.values()].map(({ entry, durations, latencies }) => ({
+    ...entry,
+    durations: durations.snapshot(),
+    latencies: latencies.snapshot(),
+  }))
 }
 
 function mergeBy<Named extends { readonly name: string }>(items: readonly Named[], add: (a: Named, b: Named) => Named): Named[] {
@@ -210,6 +241,19 @@ export function familiesOf(snapshot: Snapshot): FamilySnapshot[] {
         ]
         return series(labels, read(endpoint))
       }),
+    )
+  const resets = (label: string, parts: readonly { readonly name: string; readonly http2: Http2Counts }[]): SeriesSnapshot[] =>
+    parts.flatMap(({ name, http2 }) =>
+      (['sent', 'received'] as const).flatMap((direction) =>
+        Object.entries(direction === 'sent' ? http2.resetsSent : http2.resetsReceived).map(([code, count]) => {
+          const labels: Labels = [
+            [label, name],
+            ['heddle_direction', direction],
+            ['heddle_http2_code', code],
+          ]
+          return series(labels, count)
+        }),
+      ),
     )
   const perProcess = (read: (entry: ProcessSnapshot) => number): SeriesSnapshot[] =>
     processes.map((entry) => series([['process_pid', String(entry.pid)]], read(entry)))
@@ -242,6 +286,42 @@ export function familiesOf(snapshot: Snapshot): FamilySnapshot[] {
     ),
     family(
       'gauge',
+      'heddle_server_open_http2_connections',
+      'Open connections from clients that speak HTTP/2.',
+      perListener(({ http2 }) => http2.connections),
+    ),
+    family(
+      'gauge',
+      'heddle_server_open_streams',
+      'Open HTTP/2 streams of clients.',
+      perListener(({ http2 }) => http2.streams),
+    ),
+    family(
+      'gauge',
+      'heddle_server_waiting_requests',
+      'Requests of clients that wait for an upstream connection or stream.',
+      perListener((listener) => listener.waiting),
+    ),
+    family(
+      'counter',
+      'heddle_server_http2_frames_total',
+      'HTTP/2 frames sent to clients.',
+      perListener(({ http2 }) => http2.frames),
+    ),
+    family(
+      'counter',
+      'heddle_server_http2_writes_total',
+      'Writes to sockets of clients that speak HTTP/2.',
+      perListener(({ http2 }) => http2.writes),
+    ),
+    family(
+      'counter',
+      'heddle_server_http2_resets_total',
+      'HTTP/2 streams of clients that were reset, by side and code.',
+      resets('heddle_listener', listeners),
+    ),
+    family(
+      'gauge',
       'http_client_active_requests',
       'Requests to a cluster under way or waiting.',
       perCluster((cluster) => cluster.active),
@@ -257,6 +337,36 @@ export function familiesOf(snapshot: Snapshot): FamilySnapshot[] {
       'heddle_cluster_waiting_requests',
       'Requests that wait for a connection to a cluster.',
       perCluster((cluster) => cluster.waiting),
+    ),
+    family(
+      'gauge',
+      'heddle_cluster_open_http2_connections',
+      'Open connections to a cluster that speak HTTP/2.',
+      perCluster(({ http2 }) => http2.connections),
+    ),
+    family(
+      'gauge',
+      'heddle_endpoint_open_streams',
+      'Open HTTP/2 streams to an endpoint.',
+      perEndpoint((endpoint) => endpoint.streams),
+    ),
+    family(
+      'counter',
+      'heddle_cluster_http2_frames_total',
+      'HTTP/2 frames sent to a cluster.',
+      perCluster(({ http2 }) => http2.frames),
+    ),
+    family(
+      'counter',
+      'heddle_cluster_http2_writes_total',
+      'Writes to sockets of a cluster that speaks HTTP/2.',
+      perCluster(({ http2 }) => http2.writes),
+    ),
+    family(
+      'counter',
+      'heddle_cluster_http2_resets_total',
+      'HTTP/2 streams to a cluster that were reset, by side and code.',
+      resets('heddle_cluster', clusters),
     ),
     family(
       'gauge',

@@ -1,9 +1,11 @@
+import type { Http2Counts } from '../http2-counts.ts'
 import type { EndpointStats } from '../upstream/index.ts'
-import { LogHistogram } from './histogram.ts'
+import { grpcStatusNames } from './calls.ts'
+import { LogHistogram, type LogHistogramSnapshot } from './histogram.ts'
 import type { AccessLogStats, ListenerSnapshot, ProcessSnapshot, Snapshot } from './snapshot.ts'
 import type { DurationSnapshot } from './traffic.ts'
 
-/** How long requests took, ms. Percentiles are at most 0.8 % off, plus half a µs. All 0 when there were none. */
+/** How long something took, ms. Percentiles are at most 0.8 % off, plus half a µs. All 0 when there were none. */
 export interface DurationSummary {
   /** How many there were. */
   readonly count: number
@@ -29,12 +31,33 @@ export interface Summary {
   /** All of them; `active`: under way. */
   readonly requests: RequestSummary & { readonly active: number }
   /** By listener; `active`: requests under way. */
-  readonly listeners: readonly (ListenerSnapshot & RequestSummary & { readonly active: number })[]
+  readonly listeners: readonly (ListenerSnapshot & RequestSummary & { readonly active: number; readonly http2: Http2Summary })[]
   /** By route, those that had a request; the name is empty where no route matched. */
   readonly routes: readonly (RequestSummary & { readonly name: string })[]
   readonly clusters: readonly ClusterSummary[]
+  /** gRPC calls by listener, route and method; `_OTHER` for methods no upstream has acknowledged. */
+  readonly grpc: readonly GrpcSummary[]
   /** All 0 without an access log. */
   readonly accessLog: AccessLogStats
+}
+
+/** One gRPC method, as one listener and route saw it. */
+export interface GrpcSummary {
+  readonly listener: string
+  readonly route: string
+  readonly service: string
+  readonly method: string
+  readonly calls: number
+  /** Calls by the name of their status: `OK`, `UNAVAILABLE`, … */
+  readonly statuses: Readonly<Record<string, number>>
+  /** Mean duration, ms. */
+  readonly avg: number
+}
+
+/** HTTP/2 connections of a listener or a cluster. */
+export interface Http2Summary extends Http2Counts {
+  /** How well frames are batched; 0 before the first write. */
+  readonly framesPerWrite: number
 }
 
 /** Requests that are over: of the whole gateway, of a listener, or of a route. */
@@ -47,7 +70,9 @@ export interface RequestSummary {
   readonly received: number
   /** Bytes of content to clients. */
   readonly sent: number
-  /** From the request's head to the end of its exchange; of a tunnel to its opening. */
+  /** From the request's head to the response's, of those that had one. */
+  readonly latency: DurationSummary
+  /** From the request's head to the end of the exchange, so as long as it streamed; of tunnels to their opening. */
   readonly duration: DurationSummary
 }
 
@@ -63,9 +88,11 @@ export interface ClusterSummary {
   readonly waiting: number
   /** Upstream connections in any state. */
   readonly connections: number
-  /** Its endpoints at present; `duration`: of requests it was the last endpoint of. */
-  readonly endpoints: readonly (EndpointStats & { readonly duration: DurationSummary })[]
-  /** The same span as of {@link RequestSummary}, retries included. */
+  readonly http2: Http2Summary
+  readonly endpoints: readonly (EndpointStats & { readonly latency: DurationSummary; readonly duration: DurationSummary })[]
+  /** From the beginning of the last attempt, the wait for a connection included, to the response's head. */
+  readonly latency: DurationSummary
+  /** … and to the end of the exchange. */
   readonly duration: DurationSummary
 }
 
@@ -81,6 +108,7 @@ export function summarize(snapshot: Snapshot, at: number): Summary {
       const where = { heddle_listener: listener.name }
       return {
         ...listener,
+        http2: summarizeHttp2(listener.http2),
         active: sumOf(snapshot, 'http_server_active_requests', where),
         ...summarizeRequests(
           snapshot,
@@ -101,13 +129,15 @@ export function summarize(snapshot: Snapshot, at: number): Summary {
       const own = upstream.filter((entry) => entry.cluster === cluster.name)
       return {
         ...cluster,
+        http2: summarizeHttp2(cluster.http2),
         endpoints: cluster.endpoints.map((endpoint) => ({
           ...endpoint,
-          duration: summarizeDurations(own.filter((entry) => entry.endpoint === endpoint.name)),
+          ...summarizeTimes(own.filter((entry) => entry.endpoint === endpoint.name)),
         })),
-        duration: summarizeDurations(own),
+        ...summarizeTimes(own),
       }
     }),
+    grpc: summarizeGrpc(snapshot),
     accessLog: snapshot.accessLog,
   }
 }
@@ -122,8 +152,43 @@ function summarizeRequests(snapshot: Snapshot, where: Where, durations: readonly
     errors: countBy(snapshot, 'heddle_errors_total', where, 'error_type', (reason) => reason),
     received: sumOf(snapshot, 'heddle_server_request_content_bytes_total', where),
     sent: sumOf(snapshot, 'heddle_server_response_content_bytes_total', where),
-    duration: summarizeDurations(durations),
+    ...summarizeTimes(durations),
   }
+}
+
+function summarizeHttp2(counts: Http2Counts): Http2Summary {
+  return { ...counts, framesPerWrite: counts.writes === 0 ? 0 : Math.round((counts.frames / counts.writes) * 100) / 100 }
+}
+
+function summarizeGrpc(snapshot: Snapshot): GrpcSummary[] {
+  const methods = new Map<string, CallCounts>()
+  const family = snapshot.traffic.families.find(({ name }) => name === 'rpc_server_duration_seconds')
+  for (const { labels, value, counts } of family?.series ?? []) {
+    const label = (wanted: string): string => labels.find(([name]) => name === wanted)?.[1] ?? ''
+    const [listener, route, service, method] = [label('heddle_listener'), label('http_route'), label('rpc_service'), label('rpc_method')]
+    const key = [listener, route, service, method].join(' ')
+    let entry = methods.get(key)
+    if (entry === undefined) {
+      entry = { listener, route, service, method, calls: 0, statuses: {}, seconds: 0 }
+      methods.set(key, entry)
+    }
+    const calls = counts.reduce((sum, count) => sum + count, 0)
+    const status = grpcStatusNames[Number(label('rpc_grpc_status_code'))] ?? 'UNKNOWN'
+    entry.calls += calls
+    entry.seconds += value
+    entry.statuses[status] = (entry.statuses[status] ?? 0) + calls
+  }
+  return [...methods.values()].map(({ seconds, ...counts }) => ({ ...counts, avg: Math.round((seconds / counts.calls) * 1e6) / 1e3 }))
+}
+
+interface CallCounts {
+  readonly listener: string
+  readonly route: string
+  readonly service: string
+  readonly method: string
+  calls: number
+  readonly statuses: Record<string, number>
+  seconds: number
 }
 
 function matching(snapshot: Snapshot, name: string, where: Where): { label: (name: string) => string; count: number }[] {
@@ -150,9 +215,16 @@ function countBy(snapshot: Snapshot, name: string, where: Where, label: string, 
   return counts
 }
 
-function summarizeDurations(parts: readonly DurationSnapshot[]): DurationSummary {
+function summarizeTimes(parts: readonly DurationSnapshot[]): { latency: DurationSummary; duration: DurationSummary } {
+  return {
+    latency: summarizeHistograms(parts.map(({ latencies }) => latencies)),
+    duration: summarizeHistograms(parts.map(({ durations }) => durations)),
+  }
+}
+
+function summarizeHistograms(parts: readonly LogHistogramSnapshot[]): DurationSummary {
   const histogram = new LogHistogram()
-  for (const { durations } of parts) histogram.merge(durations)
+  for (const part of parts) histogram.merge(part)
   const ms = (micros: number): number => Math.round(micros) / 1_000
   const { count } = histogram
   return {

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import type { RequestRecord } from '../record.ts'
+import { methodLimit } from './calls.ts'
 import { seriesLimit, ValueFamily } from './family.ts'
 import { familiesOf, mergeSnapshots, pastOf, renderPrometheus, summarize, Traffic, withPast, type Snapshot } from './index.ts'
 import { parsePrometheus, type ParsedFamily, type Sample } from '../../test/parse-prometheus.ts'
@@ -25,7 +26,11 @@ function record(change: Partial<RequestRecord> = {}): RequestRecord {
     responseSize: 100,
     duration: 20,
     timeToHead: 10,
+    upstreamLatency: 8,
+    upstreamDuration: 18,
     tunnel: false,
+    grpc: undefined,
+    grpcStatus: -1,
     ...change,
   }
 }
@@ -44,6 +49,15 @@ function snapshotOf(traffic: Traffic, pid = 1): Snapshot {
         handshakesFailed: 0,
         exchanges: 1,
         deadlines: 2,
+        waiting: 1,
+        http2: {
+          connections: 1,
+          streams: 4,
+          frames: 30,
+          writes: 10,
+          resetsSent: { CANCEL: 1 },
+          resetsReceived: { CANCEL: 2, NO_ERROR: 1 },
+        },
       },
     ],
     clusters: [
@@ -53,6 +67,7 @@ function snapshotOf(traffic: Traffic, pid = 1): Snapshot {
         active: 1,
         waiting: 0,
         connections: 1,
+        http2: { connections: 1, streams: 3, frames: 9, writes: 3, resetsSent: {}, resetsReceived: { REFUSED_STREAM: 1 } },
         endpoints: [
           {
             name: '10.0.0.1:80',
@@ -64,7 +79,9 @@ function snapshotOf(traffic: Traffic, pid = 1): Snapshot {
             failing: pid === 1,
             failuresInRow: pid === 1 ? 5 : 0,
             answering: pid !== 1,
+            waiting: 2,
             connections: 1,
+            streams: 3,
           },
         ],
       },
@@ -262,6 +279,100 @@ describe('metrics', () => {
     assert.equal(summary.requests.duration.count, 4)
     assert.deepEqual(summary.requests.statuses, { '2xx': 3, '4xx': 1 })
     assert.equal(summary.clusters[0]?.endpoints[0]?.duration.count, 4)
+  })
+
+  test('tell the time to the head of a response from the time a stream took', () => {
+    const traffic = new Traffic(listeners)
+    serve(traffic, { timeToHead: 10, duration: 5_000, upstreamLatency: 8, upstreamDuration: 4_998 })
+    serve(traffic, { status: 503, reason: 'no_endpoint', endpoint: '', timeToHead: -1, duration: 1 })
+    serve(traffic, { status: 0, reason: 'client_closed', timeToHead: -1, duration: 70, upstreamLatency: -1, upstreamDuration: 60 })
+    const { requests, clusters, listeners: served } = summarize(snapshotOf(traffic), 0)
+    assert.deepEqual([requests.latency.count, requests.latency.min, requests.latency.max], [2, 1, 10])
+    assert.deepEqual([requests.duration.count, requests.duration.min, requests.duration.max], [3, 1, 5_000])
+    assert.equal(served[0]?.latency.count, 2)
+    const endpoint = clusters[0]?.endpoints[0]
+    assert.deepEqual([endpoint?.latency.count, endpoint?.latency.max], [1, 8])
+    assert.deepEqual([endpoint?.duration.count, endpoint?.duration.min, endpoint?.duration.max], [2, 60, 4_998])
+    const families = text(snapshotOf(traffic))
+    assert.equal(samples(families, 'heddle_server_response_latency_seconds_count', { http_route: 'api' })[0]?.value, 2)
+    assert.equal(samples(families, 'heddle_upstream_response_latency_seconds_sum', { heddle_cluster: 'app' })[0]?.value, 0.008)
+    assert.equal(samples(families, 'http_client_request_duration_seconds_sum')[0]?.value, 4.998)
+  })
+
+  test('show streams, resets and frames for each write', () => {
+    const snapshots = [snapshotOf(new Traffic(listeners), 1), snapshotOf(new Traffic(listeners), 2)]
+    const families = text(...snapshots)
+    const value = (name: string, labels = {}): number | undefined => samples(families, name, labels)[0]?.value
+    assert.equal(value('heddle_server_open_http2_connections', { heddle_listener: 'web' }), 2)
+    assert.equal(value('heddle_server_open_streams'), 8)
+    assert.equal(value('heddle_server_waiting_requests'), 2)
+    assert.equal(value('heddle_server_http2_frames_total'), 60)
+    assert.equal(value('heddle_server_http2_writes_total'), 20)
+    assert.equal(value('heddle_server_http2_resets_total', { heddle_direction: 'received', heddle_http2_code: 'CANCEL' }), 4)
+    assert.equal(value('heddle_cluster_http2_resets_total', { heddle_cluster: 'app', heddle_http2_code: 'REFUSED_STREAM' }), 2)
+    assert.equal(value('heddle_endpoint_open_streams', { heddle_endpoint: '10.0.0.1:80' }), 6)
+    const summary = summarize(mergeSnapshots(snapshots), 0)
+    assert.equal(summary.listeners[0]?.http2.framesPerWrite, 3)
+    assert.deepEqual(summary.listeners[0]?.http2.resetsReceived, { CANCEL: 4, NO_ERROR: 2 })
+    assert.deepEqual([summary.clusters[0]?.http2.streams, summary.clusters[0]?.endpoints[0]?.waiting], [6, 4])
+    const past = summarize(withPast([snapshots[0] as Snapshot], pastOf([snapshots[1] as Snapshot])), 0)
+    assert.deepEqual([past.listeners[0]?.http2.streams, past.listeners[0]?.http2.frames, past.listeners[0]?.waiting], [4, 60, 1])
+  })
+
+  test('count gRPC calls by method and status', () => {
+    const traffic = new Traffic(listeners)
+    const grpc = { service: 'a.B', method: 'C' }
+    const path = '/a.B/C'
+    serve(traffic, { path, grpc, grpcStatus: 0, duration: 10 })
+    serve(traffic, { path, grpc, grpcStatus: 0, duration: 30 })
+    serve(traffic, { path, grpc, grpcStatus: 14, reason: 'connect_failed', duration: 20 })
+    serve(traffic, { path, grpc, grpcStatus: 99, duration: 20 })
+    const families = text(snapshotOf(traffic))
+    assert.deepEqual(
+      samples(families, 'rpc_server_duration_seconds_count').map(({ labels, value }) => [labels, value]),
+      [
+        [
+          { heddle_listener: 'web', http_route: 'api', rpc_system: 'grpc', rpc_service: 'a.B', rpc_method: 'C', rpc_grpc_status_code: '0' },
+          2,
+        ],
+        [
+          {
+            heddle_listener: 'web',
+            http_route: 'api',
+            rpc_system: 'grpc',
+            rpc_service: 'a.B',
+            rpc_method: 'C',
+            rpc_grpc_status_code: '14',
+          },
+          1,
+        ],
+        [
+          { heddle_listener: 'web', http_route: 'api', rpc_system: 'grpc', rpc_service: 'a.B', rpc_method: 'C', rpc_grpc_status_code: '2' },
+          1,
+        ],
+      ],
+    )
+    assert.deepEqual(summarize(snapshotOf(traffic), 0).grpc, [
+      { listener: 'web', route: 'api', service: 'a.B', method: 'C', calls: 4, statuses: { OK: 2, UNAVAILABLE: 1, UNKNOWN: 1 }, avg: 20 },
+    ])
+  })
+
+  test('do not grow with the methods clients call that no upstream has', () => {
+    const traffic = new Traffic(listeners)
+    const call = (method: string, change: Partial<RequestRecord>): void =>
+      serve(traffic, { path: `/a.B/${method}`, grpc: { service: 'a.B', method }, ...change })
+    for (let i = 0; i < 50; i++) {
+      call(`Invented${i}`, { grpcStatus: 12 })
+      call(`Refused${i}`, { grpcStatus: 14, reason: 'no_endpoint' })
+    }
+    call('Real', { grpcStatus: 0 })
+    call('Real', { grpcStatus: 12 })
+    for (let i = 0; i < methodLimit + 20; i++) call(`Generated${i}`, { grpcStatus: 5 })
+    const { grpc } = summarize(snapshotOf(traffic), 0)
+    assert.equal(grpc.length, methodLimit + 1)
+    const others = grpc.find(({ method }) => method === '_OTHER')
+    assert.deepEqual(others?.statuses, { UNIMPLEMENTED: 50, UNAVAILABLE: 50, NOT_FOUND: 21 })
+    assert.deepEqual(grpc.find(({ method }) => method === 'Real')?.statuses, { OK: 1, UNIMPLEMENTED: 1 })
   })
 
   test('escape what a label may not hold', () => {

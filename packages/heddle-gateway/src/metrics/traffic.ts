@@ -1,5 +1,6 @@
 import type { ProxyObserver, RequestRecord } from '../record.ts'
 import { HistogramFamily, ValueFamily, type FamilySnapshot, type HistogramSeries, type Labels, type Series } from './family.ts'
+import { CallTraffic, MethodNames } from './calls.ts'
 import { LogHistogram, type LogHistogramSnapshot } from './histogram.ts'
 
 /** OpenTelemetry's advice for `http.server.request.duration` and `http.client.request.duration`, seconds. */
@@ -13,13 +14,16 @@ const protocolIndexes = { '': 0, h1: 1, h2: 2, h3: 3 } as const
 /** Endpoints of one cluster whose requests are counted apart; names that change their addresses leave old ones behind. */
 const endpointLimit = 128
 
-/** Durations of one group of requests, µs. */
+/** How long one group of requests took, µs. */
 export interface DurationSnapshot {
   readonly listener: string
   readonly route: string
   readonly cluster: string
   readonly endpoint: string
+  /** Whole exchanges; of tunnels until they were open. */
   readonly durations: LogHistogramSnapshot
+  /** Until the response's head, of those that had one. */
+  readonly latencies: LogHistogramSnapshot
 }
 
 /** All that {@link Traffic} counted, in a form that survives a trip between processes. */
@@ -53,10 +57,8 @@ export class Traffic implements ProxyObserver {
   onRequestEnd(record: RequestRecord): void {
     const listener = this.#listener(record.listener)
     listener.active.value--
-    // A tunnel lives as long as its user likes; what can be slow about it is its opening.
-    const duration = record.tunnel && record.timeToHead >= 0 ? record.timeToHead : record.duration
-    listener.route(record.route).count(record, duration)
-    if (record.endpoint !== '') this.#endpoint(record.cluster, record.endpoint).count(record, duration)
+    listener.route(record.route).count(record)
+    if (record.endpoint !== '') this.#endpoint(record.cluster, record.endpoint).count(record)
     if (record.reason !== '') {
       const { listener: name, route, cluster, reason } = record
       const labels: Labels = [
@@ -73,13 +75,15 @@ export class Traffic implements ProxyObserver {
     const served: DurationSnapshot[] = []
     for (const listener of this.#listeners.values()) {
       for (const route of listener.routes.values()) {
-        served.push({ listener: listener.name, route: route.name, cluster: '', endpoint: '', durations: route.durations.snapshot() })
+        const names = { listener: listener.name, route: route.name, cluster: '', endpoint: '' }
+        served.push({ ...names, durations: route.durations.snapshot(), latencies: route.latencies.snapshot() })
       }
     }
     const upstream: DurationSnapshot[] = []
     for (const [cluster, endpoints] of this.#clusters) {
-      for (const [endpoint, { durations }] of endpoints) {
-        upstream.push({ listener: '', route: '', cluster, endpoint, durations: durations.snapshot() })
+      for (const [endpoint, { durations, latencies }] of endpoints) {
+        const names = { listener: '', route: '', cluster, endpoint }
+        upstream.push({ ...names, durations: durations.snapshot(), latencies: latencies.snapshot() })
       }
     }
     return { families: this.#families.snapshot(), served, upstream }
@@ -115,7 +119,7 @@ export class Traffic implements ProxyObserver {
 function forgetOldest(endpoints: Map<string, EndpointTraffic>): void {
   const [[name, oldest]] = [...endpoints].sort(([, a], [, b]) => a.lastUsed - b.lastUsed) as [[string, EndpointTraffic]]
   endpoints.delete(name)
-  oldest.outcomes.forget()
+  oldest.forget()
 }
 
 class Families {
@@ -127,9 +131,21 @@ class Families {
   readonly active = new ValueFamily('gauge', 'http_server_active_requests', 'HTTP server requests under way, tunnels included.')
   readonly client = new HistogramFamily(
     'http_client_request_duration_seconds',
-    'Duration of requests that reached an endpoint, retries included; by the endpoint tried last.',
+    'Duration of the last attempt of a request, from its beginning to the end of the exchange; of tunnels to their opening.',
     durationBounds,
   )
+  readonly serverLatency = new HistogramFamily(
+    'heddle_server_response_latency_seconds',
+    'From the head of a request to that of its response.',
+    durationBounds,
+  )
+  readonly clientLatency = new HistogramFamily(
+    'heddle_upstream_response_latency_seconds',
+    'From the beginning of an attempt, the wait for a connection included, to the head of its response.',
+    durationBounds,
+  )
+  readonly rpc = new HistogramFamily('rpc_server_duration_seconds', 'Duration of gRPC calls, from the head to the end.', durationBounds)
+  readonly methods = new MethodNames()
   readonly received = new ValueFamily('counter', 'heddle_server_request_content_bytes_total', 'Bytes of content received in requests.')
   readonly sent = new ValueFamily('counter', 'heddle_server_response_content_bytes_total', 'Bytes of content sent in responses.')
   readonly tunnels = new ValueFamily('counter', 'heddle_server_tunnels_total', 'Upgrades and CONNECTs that became tunnels and are over.')
@@ -145,8 +161,9 @@ class Families {
   )
 
   snapshot(): FamilySnapshot[] {
-    const { server, active, client, received, sent, tunnels, errors, retries } = this
-    return [server, active, received, sent, tunnels, client, retries, errors].map((family) => family.snapshot())
+    const { server, serverLatency, active, client, clientLatency, rpc, received, sent, tunnels, errors, retries } = this
+    const all = [server, serverLatency, active, received, sent, tunnels, rpc, client, clientLatency, retries, errors]
+    return all.map((family) => family.snapshot())
   }
 }
 
@@ -220,7 +237,11 @@ class RouteTraffic {
   readonly name: string
   /** µs. */
   readonly durations: LogHistogram
+  readonly latencies: LogHistogram
+  readonly latency: HistogramSeries
   readonly outcomes: Outcomes
+  /** Undefined until the first call of gRPC. */
+  calls: CallTraffic | undefined
   readonly received: Series
   readonly sent: Series
   readonly families: Families
@@ -229,19 +250,35 @@ class RouteTraffic {
   constructor(families: Families, listener: ListenerTraffic, name: string) {
     this.name = name
     this.durations = new LogHistogram()
+    this.latencies = new LogHistogram()
     this.families = families
     this.labels = [
       ['heddle_listener', listener.name],
       ['http_route', name],
     ]
+    this.latency = families.serverLatency.series(this.labels)
+    this.calls = undefined
     this.outcomes = new Outcomes(families.server, [...this.labels, ['url_scheme', listener.scheme]])
     this.received = families.received.series(this.labels)
     this.sent = families.sent.series(this.labels)
   }
 
-  count(record: RequestRecord, duration: number): void {
+  count(record: RequestRecord): void {
+    const { timeToHead, status, grpc } = record
+    // A tunnel lives as long as its user likes; what can be slow about it is its opening.
+    const duration = record.tunnel && timeToHead >= 0 ? timeToHead : record.duration
     this.durations.record(duration * 1_000)
-    this.outcomes.find(record.method, record.protocol, record.status, record.reason).record(duration / 1_000)
+    this.outcomes.find(record.method, record.protocol, status, record.reason).record(duration / 1_000)
+    // The gateway's own answers are complete as they begin.
+    const latency = timeToHead >= 0 ? timeToHead : status > 0 ? duration : -1
+    if (latency >= 0) {
+      this.latencies.record(latency * 1_000)
+      this.latency.record(latency / 1_000)
+    }
+    if (grpc !== undefined) {
+      this.calls ??= new CallTraffic(this.families.rpc, this.families.methods, this.labels)
+      this.calls.find(record, grpc).record(duration / 1_000)
+    }
     this.received.value += record.requestSize
     this.sent.value += record.responseSize
     if (record.tunnel) this.families.tunnels.series(this.labels).value++
@@ -251,6 +288,8 @@ class RouteTraffic {
 class EndpointTraffic {
   /** µs. */
   readonly durations: LogHistogram
+  readonly latencies: LogHistogram
+  readonly latency: HistogramSeries
   readonly outcomes: Outcomes
   readonly families: Families
   readonly cluster: string
@@ -260,18 +299,33 @@ class EndpointTraffic {
   constructor(families: Families, cluster: string, name: string) {
     this.lastUsed = 0
     this.durations = new LogHistogram()
+    this.latencies = new LogHistogram()
     this.families = families
     this.cluster = cluster
     const colon = name.lastIndexOf(':')
-    this.outcomes = new Outcomes(families.client, [
+    const labels: Labels = [
       ['heddle_cluster', cluster],
       ['server_address', name.slice(0, colon)],
       ['server_port', name.slice(colon + 1)],
-    ])
+    ]
+    this.latency = families.clientLatency.series(labels)
+    this.outcomes = new Outcomes(families.client, labels)
   }
 
-  count(record: RequestRecord, duration: number): void {
+  /** Its series are shown no longer. */
+  forget(): void {
+    this.outcomes.forget()
+    this.families.clientLatency.forget(this.latency)
+  }
+
+  count(record: RequestRecord): void {
+    const { upstreamLatency } = record
+    const duration = record.tunnel && upstreamLatency >= 0 ? upstreamLatency : record.upstreamDuration
     this.durations.record(duration * 1_000)
+    if (upstreamLatency >= 0) {
+      this.latencies.record(upstreamLatency * 1_000)
+      this.latency.record(upstreamLatency / 1_000)
+    }
     this.outcomes.find(record.method, record.upstreamProtocol, record.status, record.reason).record(duration / 1_000)
     if (record.attempts > 1) this.families.retries.series([['heddle_cluster', this.cluster]]).value += record.attempts - 1
   }

@@ -3,6 +3,7 @@ import { CancelReason, type Exchange, type Fields, type Head, type HeddleError, 
 import type { Cluster, Endpoint } from '../upstream/index.ts'
 import type { Forward } from './forward.ts'
 import type { DeadlineQueue, Waiting } from './deadlines.ts'
+import type { Plan } from './plan.ts'
 import { blamesEndpoint, upstreamReason, type Reason } from './reason.ts'
 
 /**
@@ -13,12 +14,14 @@ export class Attempt implements ClientExchangeHandler, Waiting {
   readonly forward: Forward
   readonly cluster: Cluster
   readonly endpoint: Endpoint
-  /** Where it stands while it waits for a connection. */
+  /** Where it stands while it waits for a connection, or for a head that it is on us to expect in time. */
   deadlineQueue: DeadlineQueue | undefined
   deadline: Instant
   before: Waiting | undefined
   after: Waiting | undefined
   ticket: Ticket | undefined
+  /** It is one of its listener's that wait for a connection. */
+  waiting: boolean
   /** Undefined until a connection is there. */
   exchange: Exchange | undefined
   /** See {@link ClientExchangeHandler}: what was sent so far can be sent again. */
@@ -31,6 +34,7 @@ export class Attempt implements ClientExchangeHandler, Waiting {
   detached: boolean
   /** It tries whether the endpoint is well again. */
   readonly trial: boolean
+  readonly startedAt: Instant
   /** Failures in a row before this one had a response head; -1 until then. */
   earlierStreak: number
   cancelReason: CancelReason
@@ -44,12 +48,14 @@ export class Attempt implements ClientExchangeHandler, Waiting {
     this.before = undefined
     this.after = undefined
     this.ticket = undefined
+    this.waiting = false
     this.exchange = undefined
     this.replayable = replayable
     this.sent = 0
     this.over = false
     this.detached = false
     this.trial = endpoint.health.startAttempt(now)
+    this.startedAt = now
     this.earlierStreak = -1
     this.cancelReason = CancelReason.NoError
   }
@@ -57,7 +63,7 @@ export class Attempt implements ClientExchangeHandler, Waiting {
   /** Goes to the pool. False: the cluster is closed, and the attempt over. */
   start(): boolean {
     try {
-      this.ticket = this.cluster.start(this.endpoint, this)
+      this.ticket = this.cluster.start(this.endpoint, this, this.forward.isTunnelRequest)
     } catch {
       this.over = true
       this.endpoint.health.endUndecided(this.trial)
@@ -72,14 +78,33 @@ export class Attempt implements ClientExchangeHandler, Waiting {
   }
 
   private startWait(): void {
-    this.forward.proxy.deadlines(this.cluster.config.headTimeout).add(this)
+    this.waiting = true
+    this.forward.listener.waiting++
+    this.waitAtMost((this.forward.plan as Plan).route.headTimeout)
+  }
+
+  /** It waits for nothing any more: not for a connection, and not for a head. */
+  private endWait(): void {
+    this.deadlineQueue?.remove(this)
+    if (!this.waiting) return
+    this.waiting = false
+    this.forward.listener.waiting--
+  }
+
+  /** The request is complete: its answer must begin within `timeout` ms. */
+  awaitHead(timeout: number): void {
+    if (this.earlierStreak < 0 && this.deadlineQueue === undefined) this.waitAtMost(timeout)
+  }
+
+  private waitAtMost(timeout: number): void {
+    if (timeout !== Infinity) this.forward.proxy.deadlines(timeout).add(this)
   }
 
   /** Lets go of it, and ends it if it is not over. */
   cancel(reason: CancelReason): void {
     this.detached = true
     this.cancelReason = reason
-    this.deadlineQueue?.remove(this)
+    this.endWait()
     if (!this.over) this.ticket?.cancel(reason)
   }
 
@@ -91,43 +116,49 @@ export class Attempt implements ClientExchangeHandler, Waiting {
     this.cancel(CancelReason.Timeout)
   }
 
-  /** No connection became free in time. */
-  onDeadline(): void {
-    this.cancel(CancelReason.Timeout)
-    this.forward.onQueueTimeout()
+  /** No connection became free in time, or no head came. */
+  onDeadline(now: Instant): void {
+    const isOpen = this.exchange !== undefined
+    this.giveUp(now)
+    this.forward.onAttemptTimeout(isOpen ? 'head_timeout' : 'queue_timeout')
   }
 
   /**
    * True if it ended by the race that kept-alive connections bring with them: the upstream closed one
    * just when the request went out. That says nothing about the endpoint.
    */
-  wasStale({ code }: HeddleError): boolean {
-    if (this.ticket === undefined || !this.ticket.reused || this.ticket.responded) return false
+  wasStale({ code, scope }: HeddleError): boolean {
+    // RST_STREAM is an answer of a sort: the connection lives, and the upstream has seen the request.
+    if (this.ticket === undefined || !this.ticket.reused || this.ticket.responded || scope === 'stream') return false
     return code === 'PEER_CLOSED' || code === 'PEER_RESET' || code === 'NETWORK_ERROR'
   }
 
   /** Why `error` ended it. */
   reasonOf(error: HeddleError): Reason {
-    return upstreamReason(error, this.forward.isTunnelRequest && this.earlierStreak < 0)
+    return upstreamReason(error, this.earlierStreak >= 0, this.forward.isTunnelRequest)
   }
 
   onOpen(exchange: Exchange): void {
     this.exchange = exchange
     this.sent = 0
-    this.deadlineQueue?.remove(this)
+    this.endWait()
     if (this.detached) exchange.cancel(this.cancelReason)
     else this.forward.onUpstreamOpen(this, exchange)
   }
 
-  /** The connection was lost before the request was on it: what comes from now on is held for the next one. */
+  /** The connection was lost, or refused the request, before that was acted on: what comes from now on is held for the next one. */
   onMove(): void {
     this.exchange = undefined
+    this.endWait()
     // Within `exchange()` there is no ticket yet; `start` sees to it.
     if (!this.detached && this.ticket !== undefined) this.startWait()
   }
 
   onHead(head: Head, end: boolean): void {
-    if (this.earlierStreak < 0 && head.status >= 200) this.earlierStreak = this.endpoint.health.succeed()
+    if (this.earlierStreak < 0 && head.status >= 200) {
+      this.earlierStreak = this.endpoint.health.succeed()
+      this.deadlineQueue?.remove(this)
+    }
     if (!this.detached) this.forward.onUpstreamHead(this, head, end)
   }
 
@@ -149,10 +180,11 @@ export class Attempt implements ClientExchangeHandler, Waiting {
 
   onClose(error: HeddleError | undefined): void {
     this.over = true
-    this.deadlineQueue?.remove(this)
+    this.endWait()
     this.cluster.finish(this.endpoint)
     const { detached } = this
-    if (error !== undefined && !detached && blamesEndpoint(this.reasonOf(error)) && !this.wasStale(error))
+    const tunnel = this.forward.isTunnelRequest
+    if (error !== undefined && !detached && blamesEndpoint(error, this.earlierStreak >= 0, tunnel) && !this.wasStale(error))
       this.blame(this.forward.proxy.clock.now())
     else if (this.earlierStreak < 0) this.endpoint.health.endUndecided(this.trial)
     if (!detached) this.forward.onUpstreamClose(this, error)

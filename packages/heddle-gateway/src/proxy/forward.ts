@@ -1,9 +1,8 @@
 import {
   CancelReason,
   isIdempotent,
-  ProtocolError,
   responseHead,
-  TimeoutError,
+  UsageError,
   type Exchange,
   type ExchangeHandler,
   type Fields,
@@ -12,16 +11,20 @@ import {
   type Instant,
   type Priority,
 } from 'heddle/http'
+import { Alarm } from 'heddle/io'
 import type { RequestRecord } from '../record.ts'
 import type { Endpoint } from '../upstream/index.ts'
+import { answerFor, type Answer } from './answer.ts'
 import { Attempt } from './attempt.ts'
 import type { DeadlineQueue, Waiting } from './deadlines.ts'
+import { grpcStatusOf, statusOfHttp, statusOfReason } from './grpc.ts'
 import { HeldContent } from './held-content.ts'
+import { IdleWatch } from './idle-watch.ts'
 import { planRequest, Refusal, type Plan } from './plan.ts'
 import type { ListenerState, Proxy } from './proxy.ts'
-import { answerFor, type Answer, type Reason } from './reason.ts'
+import { clientCancelReason, upstreamCancelReason, type Reason } from './reason.ts'
+import { recordClientError, startRecord } from './recording.ts'
 import { requestTrailers } from './request-fields.ts'
-import { TunnelWatch } from './tunnel-watch.ts'
 
 /** Request content kept until the response begins, so that it can be sent again, bytes. */
 const replayLimit = 65_536
@@ -59,7 +62,7 @@ export class Forward implements ExchangeHandler, Waiting {
   /** From the head to the close. */
   record: RequestRecord | undefined
   startedAt: Instant
-  /** Set from Trying on. */
+  /** Set from Trying on: it counts as one of its route's. */
   plan: Plan | undefined
   /** It asks for a tunnel: Upgrade, or extended CONNECT. */
   isTunnelRequest: boolean
@@ -75,7 +78,12 @@ export class Forward implements ExchangeHandler, Waiting {
   responseEnded: boolean
   /** Request content the client got credit for. */
   credited: number
-  watch: TunnelWatch | undefined
+  /** Response content that came. */
+  received: number
+  /** Of a tunnel, and of a response whose silence it is on us to notice. */
+  watch: IdleWatch | undefined
+  /** The end of the time a gRPC client gave itself, where the route honours that. */
+  alarm: Alarm | undefined
 
   constructor(proxy: Proxy, listener: ListenerState, exchange: Exchange) {
     this.proxy = proxy
@@ -98,7 +106,9 @@ export class Forward implements ExchangeHandler, Waiting {
     this.requestEnded = false
     this.responseEnded = false
     this.credited = 0
+    this.received = 0
     this.watch = undefined
+    this.alarm = undefined
   }
 
   // ── The client's leg ────────────────────────────────────────────────────────────────────────────
@@ -107,27 +117,7 @@ export class Forward implements ExchangeHandler, Waiting {
     const { proxy, listener, exchange } = this
     this.startedAt = proxy.clock.now()
     this.requestEnded = end
-    this.record = {
-      startedAt: proxy.clock.wallTime(),
-      listener: listener.config.name,
-      route: '',
-      cluster: '',
-      endpoint: '',
-      remoteAddress: exchange.connection.remote.address,
-      protocol: exchange.protocol,
-      upstreamProtocol: '',
-      method: head.protocol === '' ? head.method : 'GET',
-      authority: head.authority,
-      path: head.path,
-      status: 0,
-      reason: '',
-      attempts: 0,
-      requestSize: 0,
-      responseSize: 0,
-      duration: 0,
-      timeToHead: -1,
-      tunnel: false,
-    }
+    this.record = startRecord(exchange, listener.config.name, head, proxy.clock.wallTime())
     proxy.startRequest(listener)
     this.admit(head, this.record)
   }
@@ -138,7 +128,7 @@ export class Forward implements ExchangeHandler, Waiting {
     if (end) this.requestEnded = true
     if (phase === Phase.Answered || phase === Phase.Closed) return
     const upstream = this.attempt?.exchange
-    if (this.watch !== undefined) this.watch.lastActivity = this.proxy.clock.now()
+    if (phase === Phase.Tunnel) (this.watch as IdleWatch).lastActivity = this.proxy.clock.now()
     else if (upstream === undefined || this.isTunnelRequest) {
       // Bounded by the receive window: there is no credit for it before it has been sent.
       if (limit > start) this.hold(buffer, start, limit)
@@ -147,17 +137,21 @@ export class Forward implements ExchangeHandler, Waiting {
       const copy = this.keepForReplay(buffer, start, limit)
       if (copy !== undefined) {
         upstream.sendOwned(copy, end)
+        if (end) this.requestSent()
         return
       }
     }
     upstream?.sendData(buffer, start, limit, end)
+    if (end) this.requestSent()
   }
 
   onTrailers(fields: Fields): void {
     this.requestEnded = true
     const sent = requestTrailers(fields)
     this.trailers = sent
-    if (this.phase === Phase.Trying || this.phase === Phase.Responding) this.attempt?.exchange?.sendTrailers(sent)
+    if (this.phase !== Phase.Trying && this.phase !== Phase.Responding) return
+    this.attempt?.exchange?.sendTrailers(sent)
+    this.requestSent()
   }
 
   onSent(byteCount: number, _writable: boolean): void {
@@ -171,8 +165,9 @@ export class Forward implements ExchangeHandler, Waiting {
   }
 
   onClose(error: HeddleError | undefined): void {
-    const { record, attempt } = this
+    const { record, attempt, plan, proxy } = this
     if (record === undefined) return
+    const now = proxy.clock.now()
     if (error === undefined) {
       // Upstream may still be taking the end of what the client said.
       if (attempt !== undefined) attempt.detached = true
@@ -180,17 +175,19 @@ export class Forward implements ExchangeHandler, Waiting {
       recordClientError(record, error)
       attempt?.cancel(this.phase === Phase.Tunnel ? CancelReason.ConnectError : upstreamCancelReason(error))
     }
-    if (this.watch !== undefined) {
-      this.watch.stop()
-      this.proxy.tunnels--
-    }
-    this.deadlineQueue?.remove(this)
+    if (this.phase === Phase.Tunnel) proxy.tunnels--
+    if (plan !== undefined) plan.route.active--
+    this.stopClocks()
     this.phase = Phase.Closed
     this.attempt = undefined
     this.record = undefined
     this.held = undefined
-    record.duration = this.proxy.clock.now() - this.startedAt
-    this.proxy.endRequest(record)
+    if (record.grpc !== undefined && record.grpcStatus < 0) {
+      record.grpcStatus = record.reason === '' ? statusOfHttp(record.status) : statusOfReason(record.reason as Reason)
+    }
+    record.duration = now - this.startedAt
+    if (attempt !== undefined) record.upstreamDuration = now - attempt.startedAt
+    proxy.endRequest(record)
   }
 
   // ── The upstream leg ────────────────────────────────────────────────────────────────────────────
@@ -200,15 +197,36 @@ export class Forward implements ExchangeHandler, Waiting {
     const { plan, held, trailers, requestEnded } = this
     const { head } = plan as Plan
     ;(this.record as RequestRecord).upstreamProtocol = upstream.protocol
+    const { streamWindow } = (plan as Plan).route.config
     // What a client says in a tunnel before it is open may be meant for nobody: it waits.
     if (this.isTunnelRequest) {
-      upstream.sendHead(head, false)
+      try {
+        upstream.sendHead(head, false)
+      } catch (error) {
+        if (!(error instanceof UsageError) || upstream.protocol === 'h1') throw error
+        // RFC 8441 §3: the upstream has not offered it.
+        attempt.cancel(CancelReason.NoError)
+        this.refuse('tunnel_unsupported')
+        return
+      }
+      if (streamWindow !== undefined) upstream.limitWindow?.(streamWindow)
+      this.requestSent()
       return
     }
     upstream.sendHead(head, requestEnded && held === undefined && trailers === undefined)
     held?.sendTo(upstream, requestEnded && trailers === undefined)
     if (trailers !== undefined) upstream.sendTrailers(trailers)
+    if (streamWindow !== undefined) upstream.limitWindow?.(streamWindow)
     attempt.replayable = this.replayable
+    if (requestEnded) this.requestSent()
+  }
+
+  /** The request is complete, its answer due within some time. */
+  private requestSent(): void {
+    const { attempt, plan, phase } = this
+    if (attempt?.exchange === undefined || plan === undefined || phase !== Phase.Trying) return
+    const { ownHeadTimeout } = plan.route
+    if (ownHeadTimeout !== Infinity) attempt.awaitHead(ownHeadTimeout)
   }
 
   onUpstreamHead(attempt: Attempt, head: Head, end: boolean): void {
@@ -220,7 +238,9 @@ export class Forward implements ExchangeHandler, Waiting {
     }
     const upstream = attempt.exchange as Exchange
     const record = this.record as RequestRecord
-    record.timeToHead = this.proxy.clock.now() - this.startedAt
+    const now = this.proxy.clock.now()
+    record.timeToHead = now - this.startedAt
+    record.upstreamLatency = now - attempt.startedAt
     record.status = status
     const sent = this.listener.response(head, upstream)
     if (this.isTunnelRequest && status < 300) {
@@ -231,16 +251,23 @@ export class Forward implements ExchangeHandler, Waiting {
     this.replayable = false
     this.held = undefined
     this.exchange.sendHead(sent, end)
-    if (end) this.endResponse()
+    if (end) {
+      // Trailers-only, if it is an answer of gRPC.
+      if (record.grpc !== undefined) record.grpcStatus = grpcStatusOf(head.fields)
+      this.endResponse()
+    } else this.watchResponse()
   }
 
   onUpstreamData(buffer: Uint8Array, start: number, limit: number, end: boolean): void {
+    this.received += limit - start
     this.exchange.sendData(buffer, start, limit, end)
     if (this.watch !== undefined) this.watch.lastActivity = this.proxy.clock.now()
-    else if (end) this.endResponse()
+    if (end && this.phase === Phase.Responding) this.endResponse()
   }
 
   onUpstreamTrailers(fields: Fields): void {
+    const { record } = this
+    if (record?.grpc !== undefined) record.grpcStatus = grpcStatusOf(fields)
     this.exchange.sendTrailers(fields)
     this.endResponse()
   }
@@ -257,34 +284,63 @@ export class Forward implements ExchangeHandler, Waiting {
     const { phase } = this
     if (phase === Phase.Trying) {
       if (error === undefined) this.refuse('upstream_closed')
-      else if (!this.retry(attempt, error)) this.refuse(attempt.reasonOf(error))
+      else if (this.isTunnelRequest && error instanceof UsageError) this.refuse('tunnel_unsupported')
+      else if (!this.retry(attempt, error)) this.refuse(attempt.reasonOf(error), error.wireCode)
     } else if (error !== undefined && (phase === Phase.Tunnel || (phase === Phase.Responding && !this.responseEnded))) {
       // What the client has must not look complete.
-      this.cut(attempt.reasonOf(error), phase === Phase.Tunnel ? CancelReason.ConnectError : CancelReason.InternalError)
+      this.cut(attempt.reasonOf(error), phase === Phase.Tunnel ? CancelReason.ConnectError : clientCancelReason(error), error.wireCode)
     }
   }
 
   // ── Time limits ─────────────────────────────────────────────────────────────────────────────────
 
-  /** The attempt waited too long for a connection. */
-  onQueueTimeout(): void {
-    this.refuse('queue_timeout')
+  /** The attempt waited too long for a connection, or for the head of a response. */
+  onAttemptTimeout(reason: 'queue_timeout' | 'head_timeout'): void {
+    this.refuse(reason)
   }
 
   /** The route's time is up. */
   onDeadline(now: Instant): void {
+    this.giveUp('route_timeout', now)
+  }
+
+  private giveUp(reason: Reason, now: Instant): void {
     if (this.phase === Phase.Trying) {
       this.attempt?.giveUp(now)
-      this.refuse('route_timeout')
+      this.refuse(reason)
     } else if (this.phase === Phase.Responding) {
       this.attempt?.cancel(CancelReason.Timeout)
-      this.cut('route_timeout', CancelReason.Timeout)
+      this.cut(reason, CancelReason.Timeout)
     }
   }
 
-  onTunnelIdle(): void {
+  private onTunnelIdle(): void {
     this.attempt?.cancel(CancelReason.Timeout)
     this.cut('tunnel_idle', CancelReason.Timeout)
+  }
+
+  /** Notices the silence of a response whose route has a limit of its own. */
+  private watchResponse(): void {
+    const { ownBodyTimeout } = (this.plan as Plan).route
+    if (ownBodyTimeout !== Infinity) this.watch = new IdleWatch(this.proxy.clock, ownBodyTimeout, (now) => this.onResponseIdle(now))
+  }
+
+  private onResponseIdle(now: Instant): void {
+    const record = this.record as RequestRecord
+    if (this.received > record.responseSize) {
+      // It waits for its client. How long that may take is the listener's affair.
+      ;(this.watch as IdleWatch).lastActivity = now
+      return
+    }
+    this.attempt?.giveUp(now)
+    this.cut('body_timeout', CancelReason.InternalError)
+  }
+
+  private stopClocks(): void {
+    this.deadlineQueue?.remove(this)
+    this.watch?.stop()
+    this.watch = undefined
+    if (this.alarm !== undefined) this.proxy.clock.clear(this.alarm)
   }
 
   // ── Ways on ─────────────────────────────────────────────────────────────────────────────────────
@@ -293,19 +349,25 @@ export class Forward implements ExchangeHandler, Waiting {
   private admit(head: Head, record: RequestRecord): void {
     const { proxy, listener, exchange } = this
     const peer = listener.peer(exchange.connection)
-    if (head !== peer.lastHead || peer.lastPlan === undefined) {
-      peer.lastPlan = planRequest(head, proxy, listener, peer, listener.via(exchange))
-      peer.lastHead = head
+    let plan = peer.plans.find(head)
+    if (plan === undefined) {
+      plan = planRequest(head, proxy, listener, peer, exchange)
+      peer.plans.keep(head, plan)
     }
-    const plan = peer.lastPlan
     const { route } = plan
+    record.grpc = plan.grpc
     if (route !== undefined) {
-      record.route = route.name
-      record.cluster = route.cluster
+      record.route = route.config.name
+      record.cluster = route.config.cluster
     }
     if (plan instanceof Refusal) {
       record.reason = plan.reason
       this.answer(plan.answer, record)
+      return
+    }
+    const { config } = plan.route
+    if (plan.route.active >= config.maxConcurrentStreams) {
+      this.refuse('route_full')
       return
     }
     const endpoint = plan.cluster.pick()
@@ -314,10 +376,15 @@ export class Forward implements ExchangeHandler, Waiting {
       return
     }
     this.plan = plan
+    plan.route.active++
+    if (config.streamWindow !== undefined && !this.requestEnded) exchange.limitWindow?.(config.streamWindow)
     this.isTunnelRequest = head.method === 'CONNECT'
     this.phase = Phase.Trying
-    const { timeout } = plan.route
-    if (timeout !== Infinity) proxy.deadlines(timeout).add(this)
+    if (plan.grpcTimeout !== Infinity) {
+      // Every client's is another one, so they share no queue.
+      this.alarm = new Alarm(() => this.giveUp('grpc_timeout', proxy.clock.now()))
+      proxy.clock.set(this.alarm, this.startedAt + plan.grpcTimeout)
+    } else if (config.timeout !== Infinity) proxy.deadlines(config.timeout).add(this)
     this.start(endpoint, plan, record)
   }
 
@@ -333,38 +400,43 @@ export class Forward implements ExchangeHandler, Waiting {
   private retry(attempt: Attempt, error: HeddleError): boolean {
     const plan = this.plan as Plan
     const record = this.record as RequestRecord
-    if (!this.replayable || record.attempts > plan.route.retry.attempts) return false
+    if (!this.replayable || record.attempts > plan.route.config.retry.attempts) return false
     const stale = attempt.wasStale(error)
     // RFC 9110 §9.2.2: what may have been acted on is sent again only if that changes nothing.
     if (!error.unprocessed && !(stale && isIdempotent(plan.head.method))) return false
     const tried = (this.tried ??= [])
     tried.push(attempt.endpoint)
+    // An endpoint that closed an old connection may be well. What it refused the pool has offered to it several times.
     const next = plan.cluster.pick(tried) ?? (stale ? attempt.endpoint : undefined)
     if (next === undefined) return false
     this.start(next, plan, record)
     return true
   }
 
-  private refuse(reason: Reason): void {
+  /** `wireCode`: of the upstream's RST_STREAM, if that is the reason. */
+  private refuse(reason: Reason, wireCode?: number): void {
     const record = this.record as RequestRecord
     record.reason = reason
-    this.answer(answerFor(reason), record)
+    this.answer(answerFor(reason, record.grpc, wireCode), record)
   }
 
-  private answer({ status, fields, content }: Answer, record: RequestRecord): void {
+  private answer({ status, fields, content, grpcStatus }: Answer, record: RequestRecord): void {
     const { exchange } = this
     this.phase = Phase.Answered
     this.held = undefined
     record.status = status
-    this.deadlineQueue?.remove(this)
+    record.grpcStatus = grpcStatus
+    this.stopClocks()
     exchange.sendHead(responseHead(status, fields), content.length === 0)
     if (content.length > 0) exchange.sendOwned(content, true)
     if (!this.requestEnded) exchange.discard()
   }
 
   /** Ends a response that cannot be completed so that the client sees it. */
-  private cut(reason: Reason, how: CancelReason): void {
-    ;(this.record as RequestRecord).reason = reason
+  private cut(reason: Reason, how: CancelReason, wireCode?: number): void {
+    const record = this.record as RequestRecord
+    record.reason = reason
+    if (record.grpc !== undefined) record.grpcStatus = statusOfReason(reason, wireCode)
     this.exchange.cancel(how)
   }
 
@@ -372,12 +444,12 @@ export class Forward implements ExchangeHandler, Waiting {
     const { proxy, held, requestEnded, exchange } = this
     this.phase = Phase.Tunnel
     this.held = undefined
-    this.deadlineQueue?.remove(this)
+    this.stopClocks()
     record.tunnel = true
     // Towards HTTP/1.1 clients the engine says it in their words.
     if (exchange.protocol === 'h1') record.status = 101
     proxy.tunnels++
-    this.watch = new TunnelWatch(proxy.clock, proxy.tunnelIdleTimeout, () => this.onTunnelIdle())
+    this.watch = new IdleWatch(proxy.clock, proxy.tunnelIdleTimeout, () => this.onTunnelIdle())
     exchange.sendHead(head, false)
     if (held !== undefined) held.sendTo(upstream, requestEnded)
     else if (requestEnded) upstream.sendData(noContent, 0, 0, true)
@@ -385,6 +457,8 @@ export class Forward implements ExchangeHandler, Waiting {
 
   private endResponse(): void {
     this.responseEnded = true
+    this.watch?.stop()
+    this.watch = undefined
     // A refused Upgrade is a request without content, and complete.
     if (this.requestEnded || this.isTunnelRequest) return
     // RFC 9112 §9.6: the answer came early; nobody reads the rest of the request.
@@ -408,22 +482,4 @@ export class Forward implements ExchangeHandler, Waiting {
     if (this.attempt !== undefined) this.attempt.replayable = false
     return undefined
   }
-}
-
-function recordClientError(record: RequestRecord, error: HeddleError): void {
-  if (error instanceof ProtocolError) {
-    record.reason ||= 'client_error'
-    if (record.status === 0) record.status = error.status
-  } else if (error instanceof TimeoutError) {
-    record.reason ||= 'client_timeout'
-    if (record.status === 0 && error.phase === 'body') record.status = 408
-  } else if (error.code === 'HANDLER_FAILED') {
-    record.reason ||= 'internal_error'
-    if (record.status === 0) record.status = 500
-  } else record.reason ||= error.code === 'SHUTDOWN' ? 'shutdown' : 'client_closed'
-}
-
-/** Client gone: nobody wants the answer. A faulty message must not look complete upstream. */
-function upstreamCancelReason(error: HeddleError): CancelReason {
-  return error instanceof ProtocolError ? CancelReason.MessageError : CancelReason.Cancelled
 }

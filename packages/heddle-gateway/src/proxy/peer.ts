@@ -1,6 +1,7 @@
 import { isIPv4, isIPv6 } from 'node:net'
-import { isToken, type ConnectionInfo, type Head } from 'heddle/http'
+import { isToken, type ConnectionInfo } from 'heddle/http'
 import type { Plan, Refusal } from './plan.ts'
+import { RecentHeads } from './recent-heads.ts'
 import { plainAddress, type TrustList } from './trust.ts'
 
 /** What the gateway says of one client connection to upstreams. One object per connection. */
@@ -12,9 +13,8 @@ export class Peer {
   /** For `for=` of `Forwarded`, quoted where that is needed. */
   readonly node: string
   readonly scheme: 'http' | 'https'
-  /** The last head, and what it came to: engines give a repeated head as the same object. */
-  lastHead: Head | undefined
-  lastPlan: Plan | Refusal | undefined
+  /** What its last heads came to. */
+  readonly plans: RecentHeads<Plan | Refusal>
 
   constructor(connection: ConnectionInfo, trust: TrustList) {
     const { remote, tls } = connection
@@ -25,8 +25,7 @@ export class Peer {
     // RFC 7239 §6: an IPv6 address stands in brackets, and so in quotes.
     this.node = isIPv6(address) ? `"[${address}]"` : this.address
     this.scheme = tls === undefined ? 'http' : 'https'
-    this.lastHead = undefined
-    this.lastPlan = undefined
+    this.plans = new RecentHeads()
   }
 }
 

@@ -7,6 +7,8 @@ import type { Cluster } from '../upstream/index.ts'
 import { DeadlineQueue } from './deadlines.ts'
 import { Forward } from './forward.ts'
 import { Peer } from './peer.ts'
+import { RecentHeads } from './recent-heads.ts'
+import { RouteState } from './route-state.ts'
 import { TrustList } from './trust.ts'
 
 /** What the proxy needs of the router. */
@@ -32,12 +34,13 @@ export class Proxy {
   readonly observer: ProxyObserver
   readonly tunnelIdleTimeout: number
   readonly router: RequestRouter
-  readonly clusters: ReadonlyMap<string, Cluster>
+  readonly #clusters: ReadonlyMap<string, Cluster>
   /** Requests under way, tunnels included. */
   active: number
   /** Open tunnels. */
   tunnels: number
   readonly #listeners: Map<ListenerConfig, ListenerState>
+  readonly #routes: Map<RouteConfig, RouteState>
   /** By timeout. */
   readonly #deadlines: Map<number, DeadlineQueue>
 
@@ -46,10 +49,11 @@ export class Proxy {
     this.observer = options.observer
     this.tunnelIdleTimeout = options.tunnelIdleTimeout ?? 3_600_000
     this.router = options.router
-    this.clusters = options.clusters
+    this.#clusters = options.clusters
     this.active = 0
     this.tunnels = 0
     this.#listeners = new Map(options.config.listeners.map((listener) => [listener, new ListenerState(listener)]))
+    this.#routes = new Map()
     this.#deadlines = new Map()
   }
 
@@ -58,6 +62,21 @@ export class Proxy {
     const state = this.#listeners.get(listener)
     if (state === undefined) throw new UsageError(`the listener ${listener.name} is not of this configuration`)
     return new Forward(this, state, exchange)
+  }
+
+  /** What there is to know of a route that the router gave. */
+  route(config: RouteConfig): RouteState {
+    let route = this.#routes.get(config)
+    if (route === undefined) {
+      route = new RouteState(config, this.#clusters.get(config.cluster))
+      this.#routes.set(config, route)
+    }
+    return route
+  }
+
+  /** Requests of `listener` that wait for an upstream connection, or for a stream on one. */
+  waiting(listener: ListenerConfig): number {
+    return this.#listeners.get(listener)?.waiting ?? 0
   }
 
   /** A request's head is there. */
@@ -86,24 +105,25 @@ export class Proxy {
 /** What forwarding needs of one listener, made of its configuration once. */
 export class ListenerState {
   readonly config: ListenerConfig
+  /** Requests that wait for an upstream connection, or for a stream on one. Kept by their attempts. */
+  waiting: number
   readonly #trust: TrustList
   readonly #peers: WeakMap<ConnectionInfo, Peer>
   readonly #via1: string
   readonly #via2: string
   readonly #via3: string
-  /** The last response head forwarded, and what was sent on for it: engines give a repeated head as the same object. */
-  #lastResponse: Head | undefined
-  #lastSent: Head | undefined
+  /** The last response heads, and what was sent on for them. */
+  readonly #responses: RecentHeads<Head>
 
   constructor(config: ListenerConfig) {
     this.config = config
+    this.waiting = 0
     this.#trust = new TrustList(config.trust)
     this.#peers = new WeakMap()
     this.#via1 = `1.1 ${config.via}`
     this.#via2 = `2 ${config.via}`
     this.#via3 = `3 ${config.via}`
-    this.#lastResponse = undefined
-    this.#lastSent = undefined
+    this.#responses = new RecentHeads()
   }
 
   /** The client at the other end of `connection`. */
@@ -123,13 +143,13 @@ export class ListenerState {
 
   /** What is sent to a client for the head `upstream` answered with. */
   response(head: Head, upstream: Exchange): Head {
-    if (head === this.#lastResponse && this.#lastSent !== undefined) return this.#lastSent
+    const known = this.#responses.find(head)
+    if (known !== undefined) return known
     const fields = head.fields.slice()
     // RFC 9110 §7.6.3: by the protocol the response came with.
     fields.push('via', this.via(upstream))
     const sent = responseHead(head.status, fields)
-    this.#lastResponse = head
-    this.#lastSent = sent
+    this.#responses.keep(head, sent)
     return sent
   }
 }

@@ -1,4 +1,4 @@
-import { reasonPhrase, type ErrorCode, type Fields, type HeddleError } from 'heddle/http'
+import { CancelReason, ProtocolError, type ErrorCode, type HeddleError } from 'heddle/http'
 
 /** Why the gateway answered by itself or cut an exchange: the word in `heddle-reason`, access log and metrics. */
 export type Reason =
@@ -7,6 +7,7 @@ export type Reason =
   | 'method_refused'
   | 'loop_detected'
   | 'no_endpoint'
+  | 'route_full'
   | 'connect_failed'
   | 'connect_timeout'
   | 'dns_failed'
@@ -17,10 +18,13 @@ export type Reason =
   | 'body_timeout'
   | 'send_timeout'
   | 'route_timeout'
+  | 'grpc_timeout'
   | 'upstream_closed'
+  | 'upstream_refused'
   | 'upstream_reset'
   | 'upstream_truncated'
   | 'upstream_protocol_error'
+  | 'tunnel_unsupported'
   | 'upgrade_refused'
   | 'tunnel_idle'
   | 'client_closed'
@@ -30,12 +34,13 @@ export type Reason =
   | 'internal_error'
 
 /** The gateway's own answers before the response head: their status. Reasons that only cut have none. */
-const statuses: Readonly<Partial<Record<Reason, number>>> = {
+export const statuses: Readonly<Partial<Record<Reason, number>>> = {
   no_route: 404,
   unsafe_path: 400,
   method_refused: 405,
   loop_detected: 508,
   no_endpoint: 503,
+  route_full: 503,
   connect_failed: 502,
   connect_timeout: 504,
   dns_failed: 502,
@@ -46,10 +51,13 @@ const statuses: Readonly<Partial<Record<Reason, number>>> = {
   body_timeout: 504,
   send_timeout: 504,
   route_timeout: 504,
+  grpc_timeout: 504,
   upstream_closed: 502,
+  upstream_refused: 503,
   upstream_reset: 502,
   upstream_truncated: 502,
   upstream_protocol_error: 502,
+  tunnel_unsupported: 502,
   upgrade_refused: 502,
   shutdown: 503,
   internal_error: 500,
@@ -79,42 +87,61 @@ const upstreamReasons: Readonly<Partial<Record<ErrorCode, Reason>>> = {
   SHUTDOWN: 'shutdown',
 }
 
-/** `tunnelRequest`: it was asked for a tunnel, and what it said then was neither that nor a refusal. */
-export function upstreamReason(error: HeddleError, tunnelRequest = false): Reason {
+/**
+ * `responded`: the response's head had come, so the request was acted on whatever the error says.
+ * `tunnelRequest`: it was asked for a tunnel; what it said then was neither that nor a refusal.
+ */
+export function upstreamReason(error: HeddleError, responded = false, tunnelRequest = false): Reason {
+  if (responded) return upstreamReasons[error.code] ?? 'internal_error'
+  if (isRefusal(error)) return 'upstream_refused'
   if (tunnelRequest && error.code === 'PROTOCOL_ERROR') return 'upgrade_refused'
   return upstreamReasons[error.code] ?? 'internal_error'
 }
 
-/** True for failures the endpoint is to blame for: they count towards its ejection. */
-export function blamesEndpoint(reason: Reason): boolean {
-  // Any client can ask for an Upgrade, and an upstream may ignore it (RFC 9110 §7.8).
-  if (reason === 'upgrade_refused') return false
-  return reason !== 'queue_full' && reason !== 'queue_timeout' && reason !== 'shutdown' && reason !== 'internal_error'
+/**
+ * True if the upstream said in HTTP/2's words that it did not act on the request: REFUSED_STREAM, or a
+ * GOAWAY before its stream (RFC 9113 §8.7). That is flow control between the two of us, no failure.
+ */
+export function isRefusal({ unprocessed, wireCode, code }: HeddleError): boolean {
+  return unprocessed && wireCode !== undefined && (code === 'PEER_RESET' || code === 'PEER_CLOSED')
 }
 
-/** One of the gateway's own answers, ready to send. */
-export interface Answer {
-  readonly status: number
-  readonly fields: Fields
-  readonly content: Uint8Array
-}
-
-const answers = new Map<Reason, Answer>()
-
-/** The answer that tells `reason`: text for people, `heddle-reason` for programs. Throws TypeError for reasons that only cut. */
-export function answerFor(reason: Reason): Answer {
-  let answer = answers.get(reason)
-  if (answer === undefined) {
-    const status = statuses[reason]
-    if (status === undefined) throw new TypeError(`${reason} is no answer`)
-    const content = Buffer.from(`${status} ${reasonPhrase(status)}: ${reason}\n`)
-    const fields = ['content-type', 'text/plain; charset=utf-8', 'content-length', String(content.length), 'heddle-reason', reason]
-    // The state of a moment must not outlive it in a cache; 404 and 405 are cacheable by default (RFC 9110 §15.1).
-    fields.push('cache-control', 'no-store')
-    // RFC 9110 §15.5.6: a 405 names what is allowed. TRACE and CONNECT are not, whatever the resource.
-    if (status === 405) fields.push('allow', 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS')
-    answer = { status, fields, content }
-    answers.set(reason, answer)
+/** True for failures the endpoint is to blame for: they count towards its ejection. See {@link upstreamReason}. */
+export function blamesEndpoint(error: HeddleError, responded = false, tunnelRequest = false): boolean {
+  // RST_STREAM with CANCEL is about this one request: somebody behind the endpoint lost interest in it.
+  if (error.code === 'PEER_RESET' && error.wireCode === 0x8) return false
+  switch (upstreamReason(error, responded, tunnelRequest)) {
+    case 'queue_full':
+    case 'queue_timeout':
+    case 'shutdown':
+    case 'internal_error':
+    case 'upstream_refused':
+    // Any client can ask for an Upgrade, and an upstream may ignore it (RFC 9110 §7.8).
+    case 'upgrade_refused':
+      return false
+    default:
+      return true
   }
-  return answer
+}
+
+/**
+ * How the client's exchange is cancelled when its response cannot be completed because of `error` on the
+ * upstream's side. What the upstream meant for whoever reads the response is passed on; what concerns
+ * the two of us only (a protocol error between us, a refusal that comes too late to be one) is ours.
+ */
+export function clientCancelReason(error: HeddleError): CancelReason {
+  if (error.code !== 'PEER_RESET') return CancelReason.InternalError
+  switch (error.wireCode) {
+    case 0x8:
+      return CancelReason.Cancelled
+    case 0xb:
+      return CancelReason.ExcessiveLoad
+    default:
+      return CancelReason.InternalError
+  }
+}
+
+/** Client gone: nobody wants the answer. A faulty message must not look complete upstream. */
+export function upstreamCancelReason(error: HeddleError): CancelReason {
+  return error instanceof ProtocolError ? CancelReason.MessageError : CancelReason.Cancelled
 }

@@ -1,15 +1,19 @@
 import { deepEqual, equal, notEqual } from 'node:assert/strict'
 import { test } from 'node:test'
 import type { ConnectionInfo, Fields, TlsFacts } from 'heddle/http'
+import { parseConfig } from '../config/index.ts'
 import type { ListenerConfig } from '../config/types.ts'
 import { forwardedValue, Peer } from './peer.ts'
 import { decrementMaxForwards, isForwarding, maxForwards, maxPasses, requestFields } from './request-fields.ts'
 import { TrustList } from './trust.ts'
 
-const limits = { maxConnections: 1, maxContentLength: 1, headTimeout: 1, bodyTimeout: 1, idleTimeout: 1, sendTimeout: 1 }
-
 function listener(forwarded: ListenerConfig['forwarded']): ListenerConfig {
-  return { name: 'web', host: '::', port: 80, tls: undefined, trust: [], via: 'gw', forwarded, upgrades: [], limits }
+  const text = `
+listeners: [{ name: web, port: 80, via: gw, forwarded: ${forwarded} }]
+routes: [{ name: all, cluster: app }]
+clusters: [{ name: app, endpoints: [a:1] }]
+`
+  return parseConfig(text).listeners[0] as ListenerConfig
 }
 
 function peer(address: string, trust: string[] = [], tls?: TlsFacts): Peer {

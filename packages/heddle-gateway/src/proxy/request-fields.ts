@@ -38,6 +38,8 @@ export function requestFields(fields: Fields, authority: string, peer: Peer, lis
       else sent.push(name, value)
       continue
     }
+    // RFC 9113 §3.1: it belongs to an upgrade to h2c, which is obsolete and never passed on.
+    if (name === 'http2-settings') continue
     if (name === 'via') passes += timesNamed(value, listener.via)
     sent.push(name, value)
   }

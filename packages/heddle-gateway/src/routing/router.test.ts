@@ -8,9 +8,15 @@ import { hostOf, isNormalPath, isPlainPath, readPath, Router } from './index.ts'
 function route(name: string, match: Partial<MatchConfig>): RouteConfig {
   return {
     name,
-    match: { hosts: [], pathPrefix: '/', methods: [], headers: [], ...match },
+    match: { hosts: [], pathPrefix: '/', grpcService: undefined, methods: [], headers: [], ...match },
     cluster: 'app',
     timeout: Infinity,
+    headTimeout: undefined,
+    bodyTimeout: undefined,
+    grpcDeadline: false,
+    maxConcurrentStreams: Infinity,
+    streamWindow: undefined,
+    extendedConnect: false,
     retry: { attempts: 2 },
     authority: undefined,
   }
@@ -26,6 +32,27 @@ function nameOf(router: Router, head: Head): string {
 }
 
 describe('the router', () => {
+  test('finds the calls of a gRPC service by their path and type', () => {
+    const router = new Router([
+      route('greeter', { grpcService: 'helloworld.v1.Greeter' }),
+      route('prefix', { pathPrefix: '/helloworld.v1.Greeter' }),
+      route('rest', {}),
+    ])
+    const call = (path: string, type: string, method = 'POST'): string =>
+      nameOf(router, get(path, 'example.org', ['te', 'trailers', 'content-type', type], method))
+    assert.equal(call('/helloworld.v1.Greeter/SayHello', 'application/grpc'), 'greeter')
+    assert.equal(call('/helloworld.v1.Greeter/SayHello', 'application/grpc+proto'), 'greeter')
+    assert.equal(call('/helloworld.v1.Greeter/SayHello', 'application/grpc; charset=utf-8'), 'greeter')
+    for (const type of ['application/grpc-web', 'application/json', 'application/grpcx']) {
+      assert.equal(call('/helloworld.v1.Greeter/SayHello', type), 'prefix')
+    }
+    assert.equal(call('/helloworld.v1.Greeter/SayHello', 'application/grpc', 'GET'), 'prefix')
+    assert.equal(call('/helloworld.v1.GreeterAdmin/SayHello', 'application/grpc'), 'rest')
+    assert.equal(call('/helloworld.v1/Greeter/SayHello', 'application/grpc'), 'rest')
+    assert.equal(call('/helloworld.v1.Greeter/..%2fadmin', 'application/grpc'), 'unsafe_path')
+    assert.equal(nameOf(router, get('/helloworld.v1.Greeter/SayHello', 'example.org', [], 'POST')), 'prefix')
+  })
+
   test('takes the first route in order', () => {
     const router = new Router([route('one', { pathPrefix: '/a' }), route('two', { pathPrefix: '/a/b' }), route('rest', {})])
     assert.equal(nameOf(router, get('/a/b')), 'one')

@@ -1,5 +1,6 @@
-import type { Fields, Head } from 'heddle/http'
+import { fieldValue, type Fields, type Head } from 'heddle/http'
 import type { MatchConfig, RouteConfig } from '../config/types.ts'
+import { isGrpcType } from '../grpc-type.ts'
 import { isPlainPath, readPath } from './path.ts'
 
 /** Why there is no route for a request; also the word in `heddle-reason`. Answered with 404 and 400. */
@@ -48,13 +49,17 @@ class Entry {
   readonly hosts: readonly string[]
   /** Without a slash at the end; empty for `/`. */
   readonly prefix: string
+  /** Calls of gRPC only, of the service that is `prefix`. */
+  readonly grpc: boolean
   readonly methods: readonly string[]
   readonly headers: MatchConfig['headers']
 
   constructor(route: RouteConfig) {
     this.route = route
     this.hosts = route.match.hosts
-    this.prefix = route.match.pathPrefix.replace(/\/$/, '')
+    const { grpcService } = route.match
+    this.grpc = grpcService !== undefined
+    this.prefix = grpcService === undefined ? route.match.pathPrefix.replace(/\/$/, '') : `/${grpcService}`
     this.methods = route.match.methods
     this.headers = route.match.headers
   }
@@ -62,6 +67,7 @@ class Entry {
   /** All conditions but the host. */
   matches(head: Head, path: string): boolean {
     if (!this.#matchesPath(path)) return false
+    if (this.grpc && (head.method !== 'POST' || !isGrpcType(fieldValue(head.fields, 'content-type') ?? ''))) return false
     if (this.methods.length > 0 && !this.methods.includes(head.protocol === '' ? head.method : 'GET')) return false
     for (let i = 0; i < this.headers.length; i++) {
       const condition = this.headers[i] as MatchConfig['headers'][number]

@@ -13,6 +13,15 @@ function config(hosts: readonly string[], options: Partial<ClusterConfig> = {}):
     name: 'app',
     endpoints: hosts.map((host) => ({ host, port: 8080 })),
     tls: undefined,
+    protocol: 'auto',
+    http2: {
+      streamWindow: 2 ** 20,
+      connectionWindow: 2 ** 22,
+      maxWindow: 2 ** 24,
+      pingInterval: 15_000,
+      pingTimeout: 10_000,
+      idleTimeout: 60_000,
+    },
     connectTimeout: 1_000,
     headTimeout: 10_000,
     bodyTimeout: 10_000,
@@ -178,7 +187,7 @@ test('what is dialled: the address, with the name for TLS; and what waits at an 
     world,
     ['app.example'],
     { connect: connect as never, lookup: (_host, done) => void world.after(1, () => done(undefined, answer)) },
-    { tls },
+    { tls, protocol: 'h1' },
   )
   world.advance(10)
   const endpoint = cluster.pick() as Endpoint
@@ -194,6 +203,33 @@ test('what is dialled: the address, with the name for TLS; and what waits at an 
     [{ host: '192.0.2.1', port: 8080 }, 'app.example'],
     [{ host: '192.0.2.2', port: 8080 }, 'app.example'],
   ])
+})
+
+test('what upstreams are offered, and that tunnels of a cluster that speaks what ALPN comes to have HTTP/1.1', () => {
+  const tls = { ca: undefined, cert: undefined, key: undefined, serverName: undefined }
+  const offered = (more: Partial<ClusterConfig>, tunnel = false): readonly string[] | undefined => {
+    const world = new World()
+    const offers: (readonly string[] | undefined)[] = []
+    const connect = (_target: DialTarget, options: DialOptions): { cancel(): void } => {
+      equal(options.tls?.servername, more.tls === undefined ? undefined : 'app.example')
+      offers.push(options.tls?.alpn)
+      return { cancel() {} }
+    }
+    const lookup: ClusterOptions['lookup'] = (_host, done) => done(undefined, ['192.0.2.1'])
+    const cluster = makeCluster(world, ['app.example'], { connect: connect as never, lookup }, more)
+    const endpoint = cluster.pick() as Endpoint
+    cluster.start(endpoint, new Handler())
+    cluster.start(endpoint, new Handler(), tunnel)
+    world.run()
+    equal(cluster.stats().endpoints[0]?.waiting, 2)
+    return offers.at(-1)
+  }
+  deepEqual(offered({ tls, protocol: 'auto' }), ['h2', 'http/1.1'])
+  deepEqual(offered({ tls, protocol: 'auto' }, true), ['http/1.1'])
+  deepEqual(offered({ tls, protocol: 'h1' }), ['http/1.1'])
+  deepEqual(offered({ tls, protocol: 'h2' }), ['h2'])
+  deepEqual(offered({ tls, protocol: 'h2' }, true), ['h2'])
+  equal(offered({ protocol: 'h2c' }), undefined)
 })
 
 test('an endpoint with an address of each family is dialled by its name, with what is known of it', () => {

@@ -1,14 +1,25 @@
 import { readFileSync } from 'node:fs'
 import { isIP, isIPv6, type LookupFunction } from 'node:net'
-import { Client, type ClientExchangeHandler, type ClientOptions, type ClientTlsOptions, type Dialler, type Ticket } from 'heddle/client'
+import {
+  Client,
+  type ClientExchangeHandler,
+  type ClientOptions,
+  type ClientTlsOptions,
+  type Dialler,
+  type ExchangeOptions,
+  type Ticket,
+} from 'heddle/client'
 import { dial, type Clock } from 'heddle/io'
-import type { ClusterConfig, ClusterTlsConfig, EndpointConfig } from '../config/types.ts'
+import type { ClusterConfig, ClusterTlsConfig, EndpointConfig, HttpVersion, RouteConfig, UpstreamProtocol } from '../config/types.ts'
+import type { Http2Counts } from '../http2-counts.ts'
 import { Endpoint, type EndpointStats } from './endpoint.ts'
 import { Health, Outage } from './health.ts'
 import { lookupAll, machines, NameWatch, type NameLookup } from './names.ts'
 
-/** What tests replace; production gives none of it. */
 export interface ClusterOptions {
+  /** The routes that lead here: their time limits may be longer than the cluster's. Default none. */
+  readonly routes?: readonly RouteConfig[]
+  // What tests replace; production gives none of it.
   /** Laid over the options the cluster makes for its client. */
   readonly client?: ClientOptions
   /** Opens connections. Default `dial` of `heddle/io`. */
@@ -31,6 +42,8 @@ export interface ClusterStats {
   readonly consecutiveFailures: number
   /** Upstream connections in any state. */
   readonly connections: number
+  /** Of these, those that speak HTTP/2. */
+  readonly http2: Http2Counts
 }
 
 /** One configured endpoint and what its name stands for at present. */
@@ -47,6 +60,10 @@ class Site {
 }
 
 const nothingTried: readonly Endpoint[] = []
+const tunnelled: ExchangeOptions = { tunnel: true }
+
+/** What TLS connections are offered, best first. */
+const spoken: Readonly<Record<UpstreamProtocol, readonly HttpVersion[]>> = { auto: ['h2', 'h1'], h1: ['h1'], h2: ['h2'], h2c: ['h2'] }
 let nextEndpointId = 1
 
 /** A group of endpoints that answer the same requests, with the connections to them. */
@@ -54,6 +71,10 @@ export class Cluster {
   readonly name: string
   readonly config: ClusterConfig
   readonly scheme: 'http' | 'https'
+  /** What its connections allow from a request to the response's head, ms: no route allows more. */
+  readonly headTimeout: number
+  /** What they allow without a byte of a response, ms. */
+  readonly bodyTimeout: number
   /** Attempts under way at any endpoint. Kept by whoever makes them. */
   active: number
   readonly #clock: Clock
@@ -71,6 +92,9 @@ export class Cluster {
     this.name = config.name
     this.config = config
     this.scheme = config.tls === undefined ? 'http' : 'https'
+    const { routes = [] } = options
+    this.headTimeout = Math.max(config.headTimeout, ...routes.map((route) => route.headTimeout ?? 0))
+    this.bodyTimeout = Math.max(config.bodyTimeout, ...routes.map((route) => route.bodyTimeout ?? 0))
     this.active = 0
     this.#clock = clock
     this.#random = options.random ?? Math.random
@@ -83,7 +107,11 @@ export class Cluster {
       maxConnectionsPerOrigin: config.maxConnectionsPerEndpoint,
       maxWaitingPerOrigin: config.maxWaiting,
       connectTimeout: config.connectTimeout,
-      limits: { responseTimeout: config.headTimeout, bodyTimeout: config.bodyTimeout, idleTimeout: config.idleTimeout },
+      protocols: spoken[config.protocol],
+      h2c: config.protocol === 'h2c',
+      whenFull: 'connect',
+      limits: { responseTimeout: this.headTimeout, bodyTimeout: this.bodyTimeout, idleTimeout: config.idleTimeout },
+      http2: { ...config.http2, responseTimeout: this.headTimeout, bodyTimeout: this.bodyTimeout },
       tls: tlsOptions(config.tls),
       connect: (target, dialOptions, done) => this.#dial(target, dialOptions, done),
       ...options.client,
@@ -124,15 +152,15 @@ export class Cluster {
   }
 
   /**
-   * Begins an attempt at `endpoint`; see `Client.exchange`. Its end, whatever it is, must be told to
-   * {@link finish}. Throws UsageError, with nothing begun, once the cluster is closed.
+   * Begins an attempt at `endpoint`; see `Client.exchange`. `tunnel`: it asks for one. Its end, whatever
+   * it is, must be told to {@link finish}. Throws UsageError, with nothing begun, once the cluster is closed.
    */
-  start(endpoint: Endpoint, handler: ClientExchangeHandler): Ticket {
+  start(endpoint: Endpoint, handler: ClientExchangeHandler, tunnel = false): Ticket {
     this.active++
     endpoint.active++
     endpoint.requests++
     try {
-      return this.#client.exchange(endpoint.origin, handler)
+      return this.#client.exchange(endpoint.origin, handler, tunnel ? tunnelled : undefined)
     } catch (error) {
       this.finish(endpoint)
       throw error
@@ -147,27 +175,41 @@ export class Cluster {
   }
 
   stats(): ClusterStats {
-    const { waiting, connections, origins } = this.#client.stats()
+    const { waiting, connections, http2, resetsSent, resetsReceived, origins } = this.#client.stats()
     const now = this.#clock.now()
-    const byOrigin = new Map(origins.map((stats) => [stats.origin, stats.connections]))
     return {
       name: this.name,
       consecutiveFailures: this.config.ejection.consecutiveFailures,
       active: this.active,
       waiting,
       connections,
-      endpoints: this.#endpoints.map((endpoint) => ({
-        name: endpoint.name,
-        active: endpoint.active,
-        requests: endpoint.requests,
-        failures: endpoint.failures,
-        ejections: endpoint.health.ejections,
-        ejected: endpoint.health.isOut,
-        failing: endpoint.health.isFailing(now),
-        failuresInRow: endpoint.health.recentFailures(now),
-        answering: endpoint.health.isAnswering(now),
-        connections: byOrigin.get(endpoint.origin.toString()) ?? 0,
-      })),
+      http2: {
+        connections: http2.connections,
+        streams: http2.streams,
+        frames: http2.frames,
+        writes: http2.writes,
+        resetsSent,
+        resetsReceived,
+      },
+      endpoints: this.#endpoints.map((endpoint) => {
+        // Where tunnels need HTTP/1.1, connections for them are kept under a name that goes on.
+        const key = endpoint.origin.toString()
+        const own = origins.filter(({ origin }) => origin === key || origin.startsWith(`${key} `))
+        return {
+          name: endpoint.name,
+          active: endpoint.active,
+          requests: endpoint.requests,
+          failures: endpoint.failures,
+          ejections: endpoint.health.ejections,
+          ejected: endpoint.health.isOut,
+          failing: endpoint.health.isFailing(now),
+          failuresInRow: endpoint.health.recentFailures(now),
+          answering: endpoint.health.isAnswering(now),
+          waiting: sum(own, (stats) => stats.waiting),
+          connections: sum(own, (stats) => stats.connections),
+          streams: sum(own, (stats) => stats.http2.streams),
+        }
+      }),
     }
   }
 
@@ -236,10 +278,10 @@ export class Cluster {
     if (endpoint === undefined) return this.#connect(target, options, done)
     const { addresses, config } = endpoint
     const { tls } = options
-    if (tls !== undefined) endpoint.tls ??= { ...tls, servername: this.config.tls?.serverName ?? config.host }
+    const ownTls = tls && endpoint.tlsFor(tls, this.config.tls?.serverName ?? config.host)
     return this.#connect(
       { host: addresses.length === 1 ? (addresses[0] as string) : config.host, port: config.port },
-      { ...options, tls: tls && endpoint.tls, lookup: addresses.length > 1 ? knownAddresses(addresses) : options.lookup },
+      { ...options, tls: ownTls, lookup: addresses.length > 1 ? knownAddresses(addresses) : options.lookup },
       done,
     )
   }
@@ -259,6 +301,10 @@ function tlsOptions(config: ClusterTlsConfig | undefined): ClientTlsOptions | un
   if (config === undefined) return undefined
   const file = (path: string | undefined): Buffer | undefined => (path === undefined ? undefined : readFileSync(path))
   return { ca: file(config.ca), cert: file(config.cert), key: file(config.key), servername: config.serverName }
+}
+
+function sum<Item>(items: readonly Item[], read: (item: Item) => number): number {
+  return items.reduce((total, item) => total + read(item), 0)
 }
 
 /** `host:port`, an IPv6 address in brackets. */

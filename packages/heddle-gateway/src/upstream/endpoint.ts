@@ -23,8 +23,12 @@ export interface EndpointStats {
   readonly failuresInRow: number
   /** True while its last attempt, no older than `maxTime` ms, did not fail. */
   readonly answering: boolean
+  /** Requests waiting for a connection to it, or for a stream. */
+  readonly waiting: number
   /** Open connections. */
   readonly connections: number
+  /** Open HTTP/2 streams. */
+  readonly streams: number
 }
 
 /** One place requests can be sent to. Another one takes its place when its addresses change. */
@@ -41,8 +45,8 @@ export class Endpoint {
   active: number
   requests: number
   failures: number
-  /** TLS options of its connections, made of the cluster's at the first dial: contexts are cached by identity. */
-  tls: TlsClientOptions | undefined
+  /** TLS options of its connections by the client's they were made of: contexts are cached by identity. */
+  readonly tls: Map<TlsClientOptions, TlsClientOptions>
   /** It left its cluster; attempts begun before may still be under way. */
   retired: boolean
 
@@ -55,8 +59,18 @@ export class Endpoint {
     this.active = 0
     this.requests = 0
     this.failures = 0
-    this.tls = undefined
+    this.tls = new Map()
     this.retired = false
+  }
+
+  /** `options` of its client, with the name that its certificate must have. */
+  tlsFor(options: TlsClientOptions, servername: string): TlsClientOptions {
+    let own = this.tls.get(options)
+    if (own === undefined) {
+      own = { ...options, servername }
+      this.tls.set(options, own)
+    }
+    return own
   }
 
   /** Takes over where `predecessor`, of the same name at another address, stopped. */

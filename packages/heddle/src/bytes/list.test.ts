@@ -64,3 +64,19 @@ test('a list behaves as an array does', () => {
     }),
   )
 })
+
+test('a node goes in front of another', () => {
+  const list = new List<Node>()
+  const [one, two, three, four] = [new Node(1), new Node(2), new Node(3), new Node(4)]
+  list.append(three)
+  list.insertBefore(one, three)
+  list.insertBefore(two, three)
+  list.append(four)
+  assert.deepEqual(forwards(list), [1, 2, 3, 4])
+  assert.deepEqual(backwards(list), [1, 2, 3, 4])
+  assert.equal(list.length, 4)
+  list.remove(two)
+  list.insertBefore(two, one)
+  assert.deepEqual(forwards(list), [2, 1, 3, 4])
+  assert.deepEqual(backwards(list), [2, 1, 3, 4])
+})

@@ -39,6 +39,17 @@ export class List<T extends Linked> {
     this.length++
   }
 
+  /** Adds `node` in front of `next`, which stands in this list. `node` must not stand in a list. */
+  insertBefore(node: T, next: T): void {
+    const previous = next.previous as T | undefined
+    if (previous === undefined) return this.prepend(node)
+    node.previous = previous
+    node.next = next
+    previous.next = node
+    next.previous = node
+    this.length++
+  }
+
   /** Takes `node` out. `node` must stand in this list. */
   remove(node: T): void {
     const { previous, next } = node

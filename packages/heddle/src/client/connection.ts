@@ -1,46 +1,74 @@
 import { List, type Linked } from '../bytes/index.ts'
-import type { Capabilities, Exchange, ExchangeHandler, HeddleError, Instant } from '../http/index.ts'
-import { UsageError, type ConnectionHandler, type HttpConnection } from '../http/index.ts'
-import type { Dialled } from '../io/index.ts'
+import type { Capabilities, ConnectionHandler, ConnectionInfo, Exchange, ExchangeHandler, HeddleError, Instant } from '../http/index.ts'
+import { UsageError } from '../http/index.ts'
+import type { Dialled, DriverCounters } from '../io/index.ts'
+import { Guests } from './coalescing.ts'
+import type { ClientEngine } from './engine.ts'
 import type { PooledOrigin } from './origin.ts'
+import type { ClientProtocol } from './protocols.ts'
 import type { ClientTicket } from './ticket.ts'
 
 /**
- * One connection as the pool sees it: idle (parked in its origin's list), active (with tickets), or
- * draining (neither: unwanted content is being read away, or it is closing).
+ * One connection as the pool sees it: idle (parked in its origin's list without a ticket), active (with
+ * tickets; an HTTP/2 connection stays parked while it can take more), or draining (neither: unwanted
+ * content is being read away, or it is closing).
  */
 export class PooledConnection implements ConnectionHandler, Linked {
   previous: Linked | undefined
   next: Linked | undefined
   readonly origin: PooledOrigin
-  readonly engine: HttpConnection
+  readonly protocol: ClientProtocol
+  readonly info: ConnectionInfo
+  readonly engine: ClientEngine
+  /** What its socket carried. */
+  readonly traffic: DriverCounters
   /** The requests on it. */
   readonly tickets: List<ClientTicket>
+  /** Other origins whose requests it takes besides. */
+  guests: Guests | undefined
   /** Requests it ever took. */
-  served: number
+  taken: number
+  /** A response began on it, so it was of use once. */
+  proven: boolean
   /** True while it stands in `origin.available`. */
   parked: boolean
+  /** Parked, and without a request. */
+  idle: boolean
   /** True: it takes no request any more. */
   retired: boolean
   /** True: it was retired to make room for another origin. */
   evicted: boolean
+  /** Requests that may run on it at once. */
+  capacity: number
+  /** Tunnels with a protocol may be tried. */
+  tunnels: boolean
 
-  constructor(origin: PooledOrigin, dialled: Dialled, now: Instant) {
+  constructor(origin: PooledOrigin, dialled: Dialled, protocol: ClientProtocol, now: Instant) {
+    const { settings } = origin.pool
     this.previous = undefined
     this.next = undefined
     this.origin = origin
+    this.protocol = protocol
+    this.info = dialled.info
+    this.traffic = { writes: 0, bytesRead: 0, bytesWritten: 0 }
     this.tickets = new List()
-    this.served = 0
+    this.guests = undefined
+    this.taken = 0
+    this.proven = false
     this.parked = false
+    this.idle = false
     // Until the engine is there, a call from its constructor must find nothing to do.
     this.retired = true
     this.evicted = false
-    const engine = origin.pool.settings.makeEngine(dialled, this, origin.http1, now)
+    this.capacity = 1
+    this.tunnels = false
+    const engine = settings.makeEngine(protocol, dialled, this, origin.engines, now)
     this.engine = engine
     origin.connections.add(this)
-    if (origin.pool.settings.loopHold !== undefined) dialled.socket.unref?.()
-    dialled.attach(engine)
+    if (settings.loopHold !== undefined) dialled.socket.unref?.()
+    dialled.attach(engine, { counters: this.traffic })
     this.retired = false
+    origin.usable[protocol]++
   }
 
   /** Opens an exchange for `ticket`; false if it cannot take one after all. */
@@ -51,39 +79,63 @@ export class PooledConnection implements ConnectionHandler, Linked {
     return true
   }
 
+  /** True: another origin needs it more, so it takes no more requests. */
+  yields(): boolean {
+    if (!this.origin.pool.room.claims(this)) return false
+    this.#leave()
+    return true
+  }
+
   /** Takes waiting requests while it can; then, if it still can, waits for one itself. */
   offer(): void {
     if (this.retired) return
-    const { waiting, pool } = this.origin
-    while (this.engine.openable > 0) {
-      const ticket = waiting.first
+    const { origin, engine } = this
+    while (engine.openable > 0) {
+      const ticket = origin.waiting.first ?? this.guests?.next()
       if (ticket === undefined) {
-        if (!this.parked) this.origin.park(this)
+        if (!this.parked) origin.park(this)
         return
       }
-      if (pool.room.claims(this)) {
-        this.retired = true
-        return
-      }
-      const exchange = this.engine.open(ticket)
+      if (this.yields()) return
+      const exchange = engine.open(ticket)
       if (exchange === undefined) break
-      this.origin.unqueue(ticket)
+      ticket.origin.unqueue(ticket)
       this.#begin(ticket, exchange)
+      // The program was told and may have ended it all.
+      if (this.retired) return
     }
-    if (this.parked) this.origin.unpark(this)
+    this.#noteFull()
+  }
+
+  /** `ticket`, which was on it, is over or moves on. */
+  release(ticket: ClientTicket): void {
+    this.tickets.remove(ticket)
+    this.#noteIdle()
   }
 
   /** No new requests; closes once those on it are done. Not from inside an engine's calls. */
   retire(): void {
-    if (this.parked) this.origin.unpark(this)
-    this.retired = true
+    this.#leave()
     this.engine.shutdown()
+  }
+
+  /** No new requests, from now on; `retire` follows in the pool's next task. */
+  retireSoon(): void {
+    if (this.retired) return
+    this.#leave()
+    this.origin.pool.retireSoon(this)
+  }
+
+  /** The requests of `guest`, another origin, come here. */
+  welcome(guest: PooledOrigin): void {
+    this.guests ??= new Guests()
+    this.guests.add(guest)
+    this.offer()
   }
 
   /** At once: every request on it ends with `error`. Not from inside an engine's calls. */
   abort(error: HeddleError): void {
-    if (this.parked) this.origin.unpark(this)
-    this.retired = true
+    this.#leave()
     for (let ticket = this.tickets.first; ticket !== undefined; ticket = ticket.next as ClientTicket | undefined) {
       ticket.withdrawn = true
       ticket.failure = error
@@ -91,19 +143,27 @@ export class PooledConnection implements ConnectionHandler, Linked {
     this.engine.abort(error)
   }
 
-  onReady(_capabilities: Capabilities): void {
+  /** Its place in `origin.available`, or whether it has one, changed. */
+  setParked(parked: boolean): void {
+    this.parked = parked
+    this.#noteIdle()
+  }
+
+  onReady({ maxExchanges, extendedConnect }: Capabilities): void {
+    this.capacity = maxExchanges
+    this.tunnels = extendedConnect
+    if (this.protocol === 'h2' && maxExchanges > 0) this.origin.streamsPerConnection = maxExchanges
     this.offer()
   }
 
   onCapacity(_openable: number): void {
     // A ticket whose exchange was handed to another handler never heard of its end.
-    if (this.tickets.length > 0 && this.engine.openExchanges === 0) this.#forgetTickets()
+    if (this.tickets.length > this.engine.openExchanges) this.#forgetHandedOver(this.tickets.length - this.engine.openExchanges)
     this.offer()
   }
 
   onDraining(): void {
-    this.retired = true
-    if (this.parked) this.origin.unpark(this)
+    this.#leave()
   }
 
   onDrained(byteCount: number, completed: boolean): void {
@@ -111,9 +171,8 @@ export class PooledConnection implements ConnectionHandler, Linked {
   }
 
   onClose(_error: HeddleError | undefined): void {
-    this.retired = true
-    if (this.parked) this.origin.unpark(this)
-    this.#forgetTickets()
+    this.#leave()
+    for (let ticket = this.tickets.shift(); ticket !== undefined; ticket = this.tickets.shift()) ticket.finish()
     this.origin.closed(this)
   }
 
@@ -122,17 +181,53 @@ export class PooledConnection implements ConnectionHandler, Linked {
   }
 
   #begin(ticket: ClientTicket, exchange: Exchange): void {
-    if (this.parked && this.engine.openable === 0) this.origin.unpark(this)
+    const { counters } = ticket.origin
+    if (this.taken++ > 0) counters.reused++
+    counters.taken[this.protocol]++
+    ticket.reused = this.proven
     this.tickets.append(ticket)
-    const { counters } = this.origin
-    if (this.served++ > 0) {
-      ticket.reused = true
-      counters.reused++
-    }
+    if (this.engine.openable === 0) this.#noteFull()
+    else this.#noteIdle()
     ticket.start(this, exchange)
   }
 
-  #forgetTickets(): void {
-    for (let ticket = this.tickets.shift(); ticket !== undefined; ticket = this.tickets.shift()) ticket.finish()
+  /** It takes no request now; none ever, if it could run more and does not: the numbers of its streams are used up. */
+  #noteFull(): void {
+    const { engine } = this
+    if (this.parked) this.origin.unpark(this)
+    if (this.protocol === 'h2' && engine.openExchanges < this.capacity) this.retireSoon()
+  }
+
+  #leave(): void {
+    if (this.parked) this.origin.unpark(this)
+    if (this.retired) return
+    const { origin, protocol } = this
+    this.retired = true
+    origin.usable[protocol]--
+    if (protocol === 'h2') origin.leaving++
+    // Whoever hoped for it may need another one.
+    if (origin.waiting.length > 0) origin.pool.makeDue(origin)
+    origin.pool.coalescing?.remove(this)
+    this.guests?.dismissAll()
+  }
+
+  #noteIdle(): void {
+    const idle = this.parked && this.tickets.length === 0
+    if (idle === this.idle) return
+    this.idle = idle
+    this.origin.countIdle(idle ? 1 : -1)
+  }
+
+  #forgetHandedOver(count: number): void {
+    let left = count
+    for (let ticket = this.tickets.first; ticket !== undefined && left > 0;) {
+      const next = ticket.next as ClientTicket | undefined
+      if (ticket.exchange?.handler !== ticket) {
+        this.release(ticket)
+        ticket.finish()
+        left--
+      }
+      ticket = next
+    }
   }
 }

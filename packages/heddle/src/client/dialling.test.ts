@@ -254,9 +254,11 @@ test('options out of range are refused', () => {
 })
 
 test('a limit that is undefined is as if it were not given', () => {
-  const { http1 } = new Settings({ limits: { idleTimeout: undefined, drainSize: 0 } as never })
-  assert.deepEqual(http1.limits, { drainSize: 0 })
-  assert.equal('limits' in new Settings({}).http1, false)
+  const limits = { idleTimeout: undefined, drainSize: 0 } as never
+  const { http1, http2 } = new Settings({ limits, http2: { idleTimeout: undefined, pingTimeout: 5 } as never }).engines
+  assert.deepEqual([http1.limits, http2.limits], [{ drainSize: 0 }, { connectionWindow: 104_857_600, pingTimeout: 5 }])
+  const { engines } = new Settings({})
+  assert.deepEqual([engines.http1.limits, engines.http2.limits], [undefined, { connectionWindow: 104_857_600 }])
 })
 
 test('a request cancelled by another that the same failure ends is told once', () => {

@@ -1,9 +1,9 @@
 import { List } from '../bytes/index.ts'
 import { UsageError } from '../http/index.ts'
 import { Alarm } from '../io/index.ts'
-import { PooledOrigin } from './origin.ts'
+import { http1Suffix, PooledOrigin } from './origin.ts'
 import type { Pool } from './pool.ts'
-import { Counters, poolCounts, type ClientStats } from './stats.ts'
+import { Census, Counters, poolCounts, type ClientStats } from './stats.ts'
 
 const defaultPorts: Readonly<Record<string, number>> = { http: 80, https: 443 }
 
@@ -56,6 +56,17 @@ export class Directory {
     return this.#origins.get(origin.key) ?? this.#remember(origin)
   }
 
+  /**
+   * Where a tunnel to `origin` begins. RFC 8441 §3: over HTTP/2 only where the server has said that it may,
+   * so not on a new connection; where it has not, at an origin of its own whose connections speak HTTP/1.1.
+   */
+  forTunnel(origin: PooledOrigin): PooledOrigin {
+    const mayBeHttp1 = origin.route.protocols.includes('h1')
+    if (origin.protocol === 'h1' || !mayBeHttp1 || origin.available.last?.tunnels === true) return origin
+    const { scheme, authority, host, port } = origin
+    return this.#origins.get(origin.key + http1Suffix) ?? this.#remember(new PooledOrigin(this.#pool, scheme, authority, host, port, true))
+  }
+
   /** `origin` has neither connections nor requests. */
   becameUnused(origin: PooledOrigin): void {
     origin.unusedSince = this.#pool.clock.now()
@@ -77,19 +88,21 @@ export class Directory {
   stats(): ClientStats {
     const total = new Counters()
     total.add(this.#forgotten)
-    const census = { connections: 0, idle: 0, active: 0, dialling: 0, waiting: 0 }
+    const census = new Census()
     const origins = []
     for (const origin of this.#origins.values()) {
       total.add(origin.counters)
-      const own = origin.census()
-      census.connections += own.connections
-      census.idle += own.idle
-      census.active += own.active
-      census.dialling += own.dialling
-      census.waiting += own.waiting
+      census.add(origin.census())
       origins.push(origin.stats())
     }
-    return { ...poolCounts(census, total), timers: this.#pool.timers, origins }
+    const { resets } = this.#pool.settings
+    return {
+      ...poolCounts(census, total),
+      timers: this.#pool.timers,
+      resetsSent: resets.sent,
+      resetsReceived: resets.received,
+      origins,
+    }
   }
 
   #remember(origin: PooledOrigin): PooledOrigin {

@@ -1,148 +1,17 @@
 /** A pool over engines that do what a test says: the order of every call is in the test's hands. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import {
-  CancelledError,
-  NetworkError,
-  PeerError,
-  responseHead,
-  UsageError,
-  type CancelReason,
-  type ConnectionHandler,
-  type ConnectionInfo,
-  type Exchange,
-  type ExchangeHandler,
-  type Head,
-  type HeddleError,
-  type HttpConnection,
-  type StreamEngine,
-} from '../http/index.ts'
+import { NetworkError, UsageError, type Exchange, type HeddleError, type TlsFacts } from '../http/index.ts'
 import type { Dialled, DialOptions, DialTarget } from '../io/index.ts'
 import { connectionInfo, World } from '../testing/index.ts'
+import { DoubleEngine, DoubleStreams, type DoubleExchange } from './double-engines.test.ts'
 import type { ClientOptions, ExchangeOptions } from './options.ts'
 import type { PooledOrigin } from './origin.ts'
 import { Pool } from './pool.ts'
 import { Settings } from './settings.ts'
 import type { ClientExchangeHandler, ClientTicket } from './ticket.ts'
 
-export class DoubleExchange implements Exchange {
-  readonly protocol: Exchange['protocol'] = 'h1'
-  readonly connection: ConnectionInfo = connectionInfo('client')
-  readonly heads: Head[] = []
-  handler: ExchangeHandler
-  cancelled: CancelReason | undefined
-  readonly #engine: DoubleEngine
-
-  constructor(engine: DoubleEngine, handler: ExchangeHandler) {
-    this.#engine = engine
-    this.handler = handler
-  }
-
-  sendHead(head: Head): void {
-    this.heads.push(head)
-  }
-  sendData(): boolean {
-    return true
-  }
-  sendOwned(): boolean {
-    return true
-  }
-  sendTrailers(): void {}
-  consume(): void {}
-  discard(): void {}
-  setPriority(): void {}
-  cancel(reason: CancelReason): void {
-    if (this.cancelled !== undefined) return
-    this.cancelled = reason
-    this.#engine.world.soon(() => this.#engine.giveUp(this, new CancelledError(reason)))
-  }
-}
-
-/** HTTP/1.1 without HTTP: one exchange at a time, ended by the test. */
-export class DoubleEngine implements HttpConnection, StreamEngine {
-  readonly world: World
-  readonly handler: ConnectionHandler
-  readonly wantsInput: boolean = true
-  readonly closing: StreamEngine['closing'] = 'no'
-  readonly deadline: number = Infinity
-  onDirty: () => void = () => {}
-  openable = 1
-  exchange: DoubleExchange | undefined
-  /** True: `open` refuses, as it does once a FIN was seen that the pool has not been told of. */
-  dead = false
-  closed = false
-  /** What a cancelled exchange leaves behind: content to drain, or a connection that has to go. */
-  afterCancel: 'drain' | 'close' = 'close'
-
-  constructor(world: World, handler: ConnectionHandler) {
-    this.world = world
-    this.handler = handler
-  }
-
-  get openExchanges(): number {
-    return this.exchange === undefined ? 0 : 1
-  }
-
-  open(handler: ExchangeHandler): Exchange | undefined {
-    if (this.openable === 0 || this.dead) return undefined
-    this.openable = 0
-    this.exchange = new DoubleExchange(this, handler)
-    return this.exchange
-  }
-
-  /** The whole response arrives. `early`: the engine can take the next exchange before it tells the end of this one. */
-  respond(early = true): void {
-    const exchange = this.exchange as DoubleExchange
-    this.exchange = undefined
-    exchange.handler.onHead(responseHead(200), true)
-    if (early) this.openable = 1
-    exchange.handler.onClose(undefined)
-    if (!early) this.openable = 1
-    if (this.openable > 0) this.handler.onCapacity(this.openable)
-  }
-
-  /** The exchange is over; what is left is drained until `drained` or `close`. */
-  giveUp(exchange: DoubleExchange, error: HeddleError | undefined): void {
-    if (this.exchange !== exchange) return
-    this.exchange = undefined
-    exchange.handler.onClose(error)
-    if (this.afterCancel === 'close') this.close()
-  }
-
-  drained(byteCount: number): void {
-    this.openable = 1
-    this.handler.onDrained(byteCount, true)
-    this.handler.onCapacity(1)
-  }
-
-  /** The connection is gone. */
-  close(error?: HeddleError): void {
-    if (this.closed) return
-    this.closed = true
-    this.openable = 0
-    const { exchange } = this
-    this.exchange = undefined
-    exchange?.handler.onClose(error ?? new PeerError('PEER_CLOSED', 'closed'))
-    this.handler.onClose(error)
-  }
-
-  shutdown(): void {
-    this.openable = 0
-    if (this.exchange === undefined) this.world.soon(() => this.close())
-  }
-
-  abort(error: HeddleError): void {
-    this.world.soon(() => this.close(error))
-  }
-
-  receive(): void {}
-  receiveEnd(): void {}
-  receiveError(): void {}
-  transmit(): boolean {
-    return false
-  }
-  expire(): void {}
-}
+export { DoubleEngine, DoubleStreams, type DoubleExchange } from './double-engines.test.ts'
 
 /** One dial, to be decided by the test. */
 export interface DoubleDial {
@@ -150,6 +19,10 @@ export interface DoubleDial {
   readonly options: DialOptions
   cancelled: boolean
   accept(): DoubleEngine
+  /** Accepts; ALPN says h2, and SETTINGS that allow `most` are there at once. */
+  acceptStreams(most?: number, tls?: TlsFacts): DoubleStreams
+  /** Accepts without TLS, where h2 is known to be spoken. */
+  acceptPlainStreams(): DoubleStreams
   refuse(): void
 }
 
@@ -192,14 +65,22 @@ export class Bench {
   readonly pool: Pool
   readonly dials: DoubleDial[] = []
   readonly engines: DoubleEngine[] = []
+  /** Those of connections that speak h2. */
+  readonly streams: DoubleStreams[] = []
   readonly log: string[] = []
   readonly origin: PooledOrigin
+  #most = 100
 
   constructor(options: ClientOptions = {}) {
     this.world = new World()
     const settings = new Settings(
       { clock: this.world, connect: (target, dialOptions, done) => this.#connect(target, dialOptions, done), ...options },
-      (_dialled, handler) => {
+      (protocol, _dialled, handler) => {
+        if (protocol === 'h2') {
+          const streams = new DoubleStreams(this.world, handler, this.#most)
+          this.streams.push(streams)
+          return streams
+        }
         const engine = new DoubleEngine(this.world, handler)
         this.engines.push(engine)
         return engine
@@ -209,16 +90,33 @@ export class Bench {
     this.origin = this.pool.directory.find('http://origin.test')
   }
 
+  /** An origin that speaks what its dials say when they are accepted. */
+  get secure(): PooledOrigin {
+    return this.pool.directory.find('https://secure.test')
+  }
+
   #connect(target: DialTarget, options: DialOptions, done: (error: HeddleError | undefined, dialled: Dialled | undefined) => void) {
+    const arrive = (alpn: string | undefined, tls?: TlsFacts): void => {
+      assert.equal(dial.cancelled, false)
+      const dialled = { info: { ...connectionInfo('client'), tls }, alpn, attach: () => undefined, socket: { destroy: () => {} } }
+      done(undefined, dialled as unknown as Dialled)
+    }
     const dial: DoubleDial = {
       target,
       options,
       cancelled: false,
       accept: () => {
-        assert.equal(dial.cancelled, false)
-        const dialled = { info: connectionInfo('client'), alpn: undefined, attach: () => undefined, socket: {} }
-        done(undefined, dialled as unknown as Dialled)
+        arrive(undefined)
         return this.engines.at(-1) as DoubleEngine
+      },
+      acceptStreams: (most = 100, tls = undefined) => {
+        this.#most = most
+        arrive('h2', tls)
+        return this.streams.at(-1) as DoubleStreams
+      },
+      acceptPlainStreams: () => {
+        arrive(undefined)
+        return this.streams.at(-1) as DoubleStreams
       },
       refuse: () => done(new NetworkError('CONNECT_FAILED', 'refused', { unprocessed: true }), undefined),
     }

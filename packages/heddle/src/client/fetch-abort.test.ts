@@ -2,7 +2,8 @@ import assert from 'node:assert/strict'
 import { getEventListeners } from 'node:events'
 import { test } from 'node:test'
 import { HeddleError, TimeoutError } from '../http/index.ts'
-import { startClient, startRawServer, startServer, still, until } from './fetch-server.test.ts'
+import { Client } from './client.ts'
+import { startClient, startRawServer, startServer, still, testEach, until } from './fetch-server.test.ts'
 
 const listeners = (signal: AbortSignal): number => getEventListeners(signal, 'abort').length
 
@@ -37,6 +38,39 @@ test('aborted while waiting for a connection', async (t) => {
   await assert.rejects(held, { name: 'AbortError' })
 })
 
+test('ten thousand fetches with one signal have one listener, and end with one abort', async () => {
+  const client = new Client({ connect: (() => ({ cancel() {} })) as never, maxConnectionsPerOrigin: 1 })
+  const controller = new AbortController()
+  const { signal } = controller
+  const started = performance.now()
+  const asked = Array.from({ length: 10_000 }, () => client.fetch('http://127.0.0.1:1/', { signal }).catch((reason: unknown) => reason))
+  assert.equal(listeners(signal), 1)
+  controller.abort('enough')
+  assert.equal(listeners(signal), 0)
+  assert.ok((await Promise.all(asked)).every((reason) => reason === 'enough'))
+  assert.equal(client.stats().waiting, 0)
+  // With a listener each it took a second to begin, and another one to end.
+  assert.ok(performance.now() - started < 2_000)
+  const again = client.fetch('http://127.0.0.1:1/', { signal: new AbortController().signal })
+  client.destroy()
+  await assert.rejects(again, { code: 'SHUTDOWN' })
+})
+
+test('a handler that begins another fetch with the aborted signal, or aborts a second one, disturbs nobody', async () => {
+  const client = new Client({ connect: (() => ({ cancel() {} })) as never })
+  const [first, second] = [new AbortController(), new AbortController()]
+  const ask = (signal: AbortSignal): Promise<unknown> => client.fetch('http://127.0.0.1:1/', { signal }).catch((reason: unknown) => reason)
+  const asked = [ask(first.signal), ask(second.signal), ask(first.signal), ask(second.signal)]
+  first.signal.addEventListener('abort', () => {
+    asked.push(ask(first.signal))
+    second.abort('second')
+  })
+  first.abort('first')
+  assert.deepEqual(await Promise.all(asked), ['first', 'second', 'first', 'second', 'first'])
+  assert.deepEqual([listeners(second.signal), client.stats().waiting], [0, 0])
+  client.destroy()
+})
+
 test('aborted while connecting', async (t) => {
   const client = startClient(t, { connect: (() => ({ cancel() {} })) as never })
   const controller = new AbortController()
@@ -58,7 +92,7 @@ test('aborted before the head: the server sees the connection close', async (t) 
   await until(() => client.stats().connections === 0, 'the connection is gone')
 })
 
-test('aborted while sending: the body is cancelled with the reason', async (t) => {
+testEach('aborted while sending: the body is cancelled with the reason', async (t) => {
   const { url } = await startServer(t, (request) => void request.pause())
   const client = startClient(t)
   const controller = new AbortController()
@@ -74,7 +108,7 @@ test('aborted while sending: the body is cancelled with the reason', async (t) =
     },
   })
   const asked = client.fetch(url, { method: 'POST', body, duplex: 'half', signal: controller.signal })
-  await until(() => pulls > 10, 'it sends')
+  await until(() => pulls > 1, 'it sends')
   await still(() => pulls)
   assert.ok(pulls < 1_000, 'back pressure reaches the stream')
   controller.abort('enough')
@@ -82,7 +116,7 @@ test('aborted while sending: the body is cancelled with the reason', async (t) =
   assert.equal(cancelled, 'enough')
 })
 
-test('aborted while the body is read: the reader gets the reason', async (t) => {
+testEach('aborted while the body is read: the reader gets the reason', async (t, protocol) => {
   const { url } = await startServer(t, (_request, response) => void response.write('part'))
   const client = startClient(t)
   for (const way of ['text', 'stream', 'later'] as const) {
@@ -95,19 +129,20 @@ test('aborted while the body is read: the reader gets the reason', async (t) => 
     await assert.rejects(reading ?? response.text(), (reason) => reason === 'enough', way)
     assert.equal(listeners(controller.signal), 0)
   }
-  await until(() => client.stats().connections === 0, 'the connections are gone')
+  await until(() => client.stats().streams === 0, 'nothing runs')
+  await until(() => client.stats().connections === (protocol === 'h1' ? 0 : 1), 'HTTP/1.1 has lost its connections, HTTP/2 has not')
 })
 
 async function drain(body: ReadableStream<Uint8Array>): Promise<void> {
   for await (const _ of body);
 }
 
-test('AbortSignal.timeout passes its own reason on', async (t) => {
+testEach('AbortSignal.timeout passes its own reason on', async (t) => {
   const { url } = await startServer(t, () => {})
   await assert.rejects(startClient(t).fetch(url, { signal: AbortSignal.timeout(20) }), { name: 'TimeoutError' })
 })
 
-test('the signal of a Request counts, unless the options have another', async (t) => {
+testEach('the signal of a Request counts, unless the options have another', async (t) => {
   const { url } = await startServer(t, () => {})
   const client = startClient(t)
   const controller = new AbortController()
@@ -120,7 +155,7 @@ test('the signal of a Request counts, unless the options have another', async (t
   await assert.rejects(other, (reason) => reason === 'ours')
 })
 
-test('a long-lived signal collects no listeners', async (t) => {
+testEach('a long-lived signal collects no listeners', async (t) => {
   const { url } = await startServer(t, (request, response) => {
     if (request.url === '/redirect') response.writeHead(302, { location: '/' }).end()
     else if (request.url === '/fail') request.socket.destroy()
@@ -139,19 +174,22 @@ test('a long-lived signal collects no listeners', async (t) => {
   }
   assert.equal(listeners(signal), 0)
   const response = await client.fetch(url, { signal })
-  assert.equal(listeners(signal), 0, 'a body that came with its head needs none')
+  await until(() => client.stats().streams === 0, 'the body came')
+  assert.equal(listeners(signal), 0, 'a body that has come needs none')
   assert.equal(await response.text(), 'ok')
 })
 
-test('abort after the end does nothing', async (t) => {
+testEach('abort after the end does nothing', async (t) => {
   const { url } = await startServer(t, (_request, response) => response.end('ok'))
   const controller = new AbortController()
-  const response = await startClient(t).fetch(url, { signal: controller.signal })
+  const client = startClient(t)
+  const response = await client.fetch(url, { signal: controller.signal })
+  await until(() => client.stats().streams === 0, 'the body came')
   controller.abort()
   assert.equal(await response.text(), 'ok')
 })
 
-test('total time: over waiting, head and body', async (t) => {
+testEach('total time: over waiting, head and body', async (t, protocol) => {
   const { url } = await startServer(t, (request, response) => {
     if (request.url === '/body') response.write('part')
   })
@@ -160,7 +198,8 @@ test('total time: over waiting, head and body', async (t) => {
   await assert.rejects(client.fetch(url, { timeout: 40 }), late)
   const response = await client.fetch(`${url}/body`, { timeout: 60 })
   await assert.rejects(response.text(), late)
-  await until(() => client.stats().connections === 0, 'the connections are gone')
+  await until(() => client.stats().streams === 0, 'nothing runs')
+  await until(() => client.stats().connections === (protocol === 'h1' ? 0 : 1), 'HTTP/1.1 has lost its connections, HTTP/2 has not')
 })
 
 test('a server that goes away in the middle of a body', async (t) => {

@@ -6,7 +6,7 @@ import { runInNewContext } from 'node:vm'
 import { gzipSync } from 'node:zlib'
 import type { Response } from '../web/index.ts'
 import type { Client } from './client.ts'
-import { startClient, startServer, still, until, type Answer } from './fetch-server.test.ts'
+import { startClient, startServer, still, testEach, until, type Answer } from './fetch-server.test.ts'
 
 /** On a busy machine 200 KB may take longer than the 50 ms that draining is given by default. */
 function patientClient(t: TestContext, maxConnectionsPerOrigin?: number): Client {
@@ -41,7 +41,7 @@ const ways: Record<string, (response: Response) => unknown> = {
 
 for (const size of [0, 5, 60_000, 200_000]) {
   for (const [name, leave] of Object.entries(ways)) {
-    test(`${name} keeps the connection of a body of ${size} bytes`, async (t) => {
+    testEach(`${name} keeps the connection of a body of ${size} bytes`, async (t) => {
       const { url, connections } = await startServer(t, sized)
       const client = patientClient(t, 1)
       for (let i = 0; i < 10; i++) {
@@ -54,7 +54,7 @@ for (const size of [0, 5, 60_000, 200_000]) {
   }
 }
 
-test('a body that came with its head frees the connection though nobody reads or disposes it', async (t) => {
+testEach('a body that came with its head frees the connection though nobody reads or disposes it', async (t) => {
   const { url, connections } = await startServer(t, sized)
   const client = patientClient(t, 1)
   const held: Response[] = []
@@ -85,7 +85,7 @@ test('what is drained is counted', async (t) => {
   assert.equal(abandoned, 0)
 })
 
-test('a parser that stops before the last newline keeps the connection', async (t) => {
+testEach('a parser that stops before the last newline keeps the connection', async (t) => {
   const { url, connections } = await startServer(t, (_request, response) => {
     response.write('{"a":1}')
     setTimeout(() => response.end('\n'), 5)
@@ -124,58 +124,64 @@ async function forget(client: Client, ask: () => Promise<unknown>): Promise<void
   for (let i = 0; i < 3; i++) held.push(await ask())
   collect()
   await new Promise((resolve) => setTimeout(resolve, 10))
-  assert.equal(client.stats().active, 3, 'held while they can be reached')
+  assert.equal(client.stats().streams, 3, 'held while they can be reached')
   held.length = 0
   await until(() => {
     collect()
-    return client.stats().active === 0
-  }, 'the connections of forgotten responses were freed')
+    return client.stats().streams === 0
+  }, 'the exchanges of forgotten responses ended')
 }
 
+/** `url` is that of content which is more than a window, and not too much to drain. */
 const forgotten: Record<string, (client: Client, url: string) => Promise<unknown>> = {
-  'a response': (client, url) => client.fetch(`${url}/200000`),
-  'the stream of a response': async (client, url) => (await client.fetch(`${url}/200000`)).body,
+  'a response': (client, url) => client.fetch(url),
+  'the stream of a response': async (client, url) => (await client.fetch(url)).body,
   'the reader of a half-read stream': async (client, url) => {
-    const reader = (await client.fetch(`${url}/200000`)).body?.getReader()
+    const reader = (await client.fetch(url)).body?.getReader()
     await reader?.read()
     return reader
   },
-  'a compressed response': (client, url) => client.fetch(`${url}/gzip`),
+  'a compressed response': (client, url) => client.fetch(`${url}?gzip`),
   'a compressed response that is half read': async (client, url) => {
-    const reader = (await client.fetch(`${url}/gzip`)).body?.getReader()
+    const reader = (await client.fetch(`${url}?gzip`)).body?.getReader()
     await reader?.read()
     return reader
   },
-  'a response with a signal that lives on': (client, url) => client.fetch(`${url}/200000`, { signal: longLived }),
+  'a response with a signal that lives on': (client, url) => client.fetch(url, { signal: longLived }),
   'a response whose trailers are awaited': async (client, url) => {
-    const response = await client.fetch(`${url}/200000`)
+    const response = await client.fetch(url)
     void response.trailers
     return response
   },
   'a response and its clone': async (client, url) => {
-    const response = await client.fetch(`${url}/200000`)
+    const response = await client.fetch(url)
     return [response, response.clone()]
   },
 }
 const longLived = new AbortController().signal
 
 for (const [name, ask] of Object.entries(forgotten)) {
-  test(`${name}, forgotten, does not keep its connection`, async (t) => {
-    const noise = gzipSync(randomBytes(200_000))
+  testEach(`${name}, forgotten, does not keep its connection`, async (t, protocol) => {
+    const size = protocol === 'h1' ? 200_000 : 3_000_000
+    const noise = gzipSync(randomBytes(size))
     const { url } = await startServer(t, (request, response) => {
-      if (request.url === '/gzip') {
+      if (request.url?.endsWith('?gzip')) {
         response.writeHead(200, { 'content-encoding': 'gzip', 'content-length': noise.length })
         response.end(noise)
       } else sized(request, response)
     })
     const client = patientClient(t)
-    await forget(client, () => ask(client, url))
+    await forget(client, () => ask(client, `${url}/${size}`))
+    if (protocol === 'h2') {
+      assert.deepEqual(client.stats().resetsSent, { CANCEL: 3 })
+      return
+    }
     await until(() => client.stats().drained === 3, 'they were drained')
     assert.equal(client.stats().abandoned, 0)
   })
 }
 
-test('what is being read is never collected', async (t) => {
+testEach('what is being read is never collected', async (t) => {
   const { url } = await startServer(t, (_request, response) => {
     response.write('a'.repeat(100_000))
     const timer = setInterval(() => {
@@ -196,7 +202,7 @@ test('what is being read is never collected', async (t) => {
   assert.ok(length > 100_000)
 })
 
-test('10 MB down: the same bytes, and no more of them in memory than the reader lets in', async (t) => {
+testEach('10 MB down: the same bytes, and no more of them in memory than the reader lets in', async (t) => {
   const content = randomBytes(10_000_000)
   let written = 0
   const { url } = await startServer(t, (_request, response) => {

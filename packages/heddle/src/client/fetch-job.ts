@@ -1,5 +1,7 @@
+import type { Linked } from '../bytes/index.ts'
 import { isBodiless, PeerError, reasonPhrase, TimeoutError, type Head, type HeddleError } from '../http/index.ts'
 import { headersFrom, responseFrom, type BodySource, type IncomingBody, type Response } from '../web/index.ts'
+import { unwatchAbort, watchAbort, type Abortable } from './abort-watch.ts'
 import type { Client } from './client.ts'
 import { FetchExchange } from './fetch-exchange.ts'
 import type { FetchSettings } from './fetch-init.ts'
@@ -18,7 +20,10 @@ import { mayRetry } from './retry.ts'
  *                 │  └─ redirect, retry                               │
  *                 └────── error, abort ───────────────────────────────┘
  */
-export class FetchJob {
+export class FetchJob implements Abortable {
+  // Neighbours among the jobs that watch the same signal.
+  previous: Linked | undefined
+  next: Linked | undefined
   readonly client: Client
   readonly settings: FetchSettings
   /** Fulfilled with this job at the final head; the Response is made in the microtask after it. */
@@ -32,11 +37,13 @@ export class FetchJob {
   #retries: number
   /** When the total time is over, on the client's clock. */
   #deadline: number
-  #listening: boolean
+  #watching: boolean
   #resolve: ((job: FetchJob) => void) | undefined
   #reject: ((error: unknown) => void) | undefined
 
   constructor(client: Client, settings: FetchSettings) {
+    this.previous = undefined
+    this.next = undefined
     this.client = client
     this.settings = settings
     this.attempt = undefined
@@ -47,7 +54,7 @@ export class FetchJob {
     this.hops = 0
     this.#retries = settings.retries
     this.#deadline = settings.timeout === Infinity ? Infinity : client.clock.now() + settings.timeout
-    this.#listening = false
+    this.#watching = false
     this.#resolve = undefined
     this.#reject = undefined
     this.settled = new Promise((resolve, reject) => {
@@ -56,7 +63,7 @@ export class FetchJob {
     })
   }
 
-  /** Begins. One listener serves the signal, whatever happens, and goes when the job is over. */
+  /** Begins. The signal is watched until the job is over. */
   start(request: FetchRequest): void {
     const { signal } = this.settings
     if (signal !== undefined) {
@@ -65,15 +72,14 @@ export class FetchJob {
         this.fail(signal.reason)
         return
       }
-      // The job itself is the listener (DOM §2.7, handleEvent): no closure for each fetch.
-      signal.addEventListener('abort', this)
-      this.#listening = true
+      watchAbort(signal, this)
+      this.#watching = true
     }
     this.#send(request)
   }
 
-  /** The signal was aborted. */
-  handleEvent(): void {
+  onAbort(): void {
+    this.#watching = false
     this.fail(this.settings.signal?.reason)
   }
 
@@ -149,9 +155,9 @@ export class FetchJob {
   /** The exchange is over, or no longer of interest. */
   finish(): void {
     this.attempt = undefined
-    if (this.#listening) {
-      this.#listening = false
-      this.settings.signal?.removeEventListener('abort', this)
+    if (this.#watching) {
+      this.#watching = false
+      unwatchAbort(this.settings.signal as AbortSignal, this)
     }
   }
 

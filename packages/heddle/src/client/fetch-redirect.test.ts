@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { HeddleError } from '../http/index.ts'
-import { contentOf, startClient, startServer, type Answer } from './fetch-server.test.ts'
+import { contentOf, startClient, startServer, testEach, type Answer } from './fetch-server.test.ts'
 import type { FetchInit } from './fetch-init.ts'
 
 /** `/STATUS/LOCATION` redirects; everything else tells what came. */
@@ -75,7 +75,7 @@ test('redirects are followed as Node follows them', async (t) => {
   }
 })
 
-test('credentials never reach another origin, not even by a way back', async (t) => {
+testEach('credentials never reach another origin, not even by a way back', async (t) => {
   const home = await startServer(t, answer)
   const away = await startServer(t, answer)
   const client = startClient(t)
@@ -90,7 +90,7 @@ test('credentials never reach another origin, not even by a way back', async (t)
   assert.equal((JSON.parse(await other.text()) as { content: string }).content, 'content')
 })
 
-test('20 hops are followed, 21 are not', async (t) => {
+testEach('20 hops are followed, 21 are not', async (t) => {
   const { url } = await startServer(t, (request, response) => {
     const left = Number((request.url as string).slice(1))
     response.writeHead(left === 0 ? 200 : 302, { location: `/${left - 1}` })
@@ -101,7 +101,7 @@ test('20 hops are followed, 21 are not', async (t) => {
   await assert.rejects(client.fetch(`${url}/21`), (error: unknown) => error instanceof HeddleError && error.code === 'REDIRECT_FAILED')
 })
 
-test('what is not followed', async (t) => {
+testEach('what is not followed', async (t) => {
   const { url } = await startServer(t, answer)
   const client = startClient(t)
   const failed = (error: unknown): boolean => error instanceof HeddleError && error.code === 'REDIRECT_FAILED'
@@ -118,7 +118,7 @@ test('what is not followed', async (t) => {
   assert.equal((JSON.parse(await response.text()) as { method: string }).method, 'GET')
 })
 
-test('a redirect with content to drain keeps its connection', async (t) => {
+testEach('a redirect with content to drain keeps its connection', async (t) => {
   const { url, connections } = await startServer(t, (request, response) => {
     if (request.url === '/end') response.end('end')
     else {
@@ -131,7 +131,7 @@ test('a redirect with content to drain keeps its connection', async (t) => {
   assert.equal(connections(), 1)
 })
 
-test('abort and total time reach across hops', async (t) => {
+testEach('abort and total time reach across hops', async (t) => {
   const { url } = await startServer(t, (request, response) => {
     if (request.url === '/slow') return
     response.writeHead(302, { location: '/slow' })

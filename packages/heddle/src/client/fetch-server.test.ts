@@ -1,12 +1,15 @@
 import http, { type IncomingMessage, type ServerResponse } from 'node:http'
+import http2 from 'node:http2'
 import net, { type AddressInfo, type Socket } from 'node:net'
-import type { TestContext } from 'node:test'
+import { test, type TestContext } from 'node:test'
+import { makeAuthority, makeCertificate } from '../testing/index.ts'
 import { Client } from './client.ts'
 import type { ClientOptions } from './options.ts'
+import type { ClientProtocol } from './protocols.ts'
 
 /** What fetch is tested against: Node's server on a port of its own, closed when the test ends. */
 export interface TestServer {
-  /** `http://127.0.0.1:PORT`. */
+  /** `http://127.0.0.1:PORT`; https where HTTP/2 is spoken. */
   readonly url: string
   /** Connections accepted, ever. */
   readonly connections: () => number
@@ -15,7 +18,23 @@ export interface TestServer {
 
 export type Answer = (request: IncomingMessage, response: ServerResponse) => void
 
+const authority = makeAuthority()
+const { cert, key } = makeCertificate({ names: ['localhost'], ipAddresses: ['127.0.0.1'], ca: authority })
+
+/** The tests that run over HTTP/2. */
+const overHttp2 = new WeakSet<TestContext>()
+
+/** The same test over each version: `startServer` and `startClient` know which one it is. */
+export function testEach(name: string, run: (t: TestContext, protocol: ClientProtocol) => Promise<void>): void {
+  void test(`${name} (h1)`, (t) => run(t, 'h1'))
+  void test(`${name} (h2)`, (t) => {
+    overHttp2.add(t)
+    return run(t, 'h2')
+  })
+}
+
 export async function startServer(t: TestContext, answer: Answer): Promise<TestServer> {
+  if (overHttp2.has(t)) return startHttp2Server(t, answer)
   let connections = 0
   const server = http.createServer(answer)
   server.on('connection', () => connections++)
@@ -25,6 +44,27 @@ export async function startServer(t: TestContext, answer: Answer): Promise<TestS
     return new Promise((resolve) => server.close(resolve))
   })
   return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, connections: () => connections, server }
+}
+
+async function startHttp2Server(t: TestContext, answer: Answer): Promise<TestServer> {
+  let connections = 0
+  let over = false
+  const sessions = new Set<http2.ServerHttp2Session>()
+  const server = http2.createSecureServer({ cert, key, maxSessionMemory: 1_000 }, answer as never)
+  server.on('session', (session) => {
+    connections++
+    sessions.add(session)
+    session.on('close', () => sessions.delete(session))
+    if (over) session.destroy()
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  t.after(() => {
+    over = true
+    for (const session of sessions) session.destroy()
+    return new Promise((resolve) => server.close(resolve))
+  })
+  const { port } = server.address() as AddressInfo
+  return { url: `https://127.0.0.1:${port}`, connections: () => connections, server: server as never }
 }
 
 /** A server that says the bytes it is told to: `answer` gets every connection. */
@@ -50,7 +90,7 @@ export async function startRawServer(
 
 /** A client that is gone when the test ends. */
 export function startClient(t: TestContext, options?: ClientOptions): Client {
-  const client = new Client(options)
+  const client = new Client({ ...options, tls: { ca: authority.cert } })
   t.after(() => client.destroy())
   return client
 }

@@ -3,7 +3,7 @@ import { createHash, randomBytes } from 'node:crypto'
 import { Readable } from 'node:stream'
 import { test } from 'node:test'
 import { HeddleError } from '../http/index.ts'
-import { contentOf, startClient, startServer, until } from './fetch-server.test.ts'
+import { contentOf, startClient, startServer, testEach, until } from './fetch-server.test.ts'
 
 const content = randomBytes(10_000_000)
 const sum = createHash('sha256').update(content).digest('hex')
@@ -31,7 +31,7 @@ const bodies: Record<string, () => { body: never; duplex?: 'half' }> = {
 }
 
 for (const [name, make] of Object.entries(bodies)) {
-  test(`10 MB up from ${name}`, async (t) => {
+  testEach(`10 MB up from ${name}`, async (t) => {
     const { url } = await startServer(t, async (request, response) => {
       const hash = createHash('sha256')
       for await (const chunk of request) hash.update(chunk as Buffer)
@@ -43,12 +43,12 @@ for (const [name, make] of Object.entries(bodies)) {
   })
 }
 
-test('a stream that fails: rejects with what it threw, and the request is never completed', async (t) => {
+testEach('a stream that fails: rejects with what it threw, and the request is never completed', async (t) => {
   let completed = false
   let aborted = false
   const { url } = await startServer(t, (request) => {
     request.on('error', () => {})
-    request.on('end', () => (completed = true))
+    request.on('end', () => (completed = !aborted))
     request.on('aborted', () => (aborted = true))
     request.resume()
   })
@@ -64,7 +64,7 @@ test('a stream that fails: rejects with what it threw, and the request is never 
   assert.equal(completed, false)
 })
 
-test('a chunk that is no bytes is a TypeError', async (t) => {
+testEach('a chunk that is no bytes is a TypeError', async (t) => {
   const { url } = await startServer(t, (request) => void request.resume())
   const client = startClient(t)
   const stream = new ReadableStream({
@@ -75,8 +75,14 @@ test('a chunk that is no bytes is a TypeError', async (t) => {
   await assert.rejects(client.fetch(url, { method: 'POST', body: stream, duplex: 'half' }), TypeError)
 })
 
-test('a stream can be sent once: the second fetch of it rejects with TypeError', async (t) => {
-  const { url } = await startServer(t, async (request, response) => response.end(await contentOf(request)))
+testEach('a stream can be sent once: the second fetch of it rejects with TypeError', async (t) => {
+  const { url } = await startServer(t, (request, response) => {
+    // A request whose content fails at once is cut off behind its head.
+    contentOf(request).then(
+      (content) => response.end(content),
+      () => {},
+    )
+  })
   const client = startClient(t)
   const body = new Blob(['content']).stream()
   const first = client.fetch(url, { method: 'POST', body, duplex: 'half' })
@@ -85,7 +91,7 @@ test('a stream can be sent once: the second fetch of it rejects with TypeError',
   await assert.rejects(client.fetch(url, { method: 'POST', body, duplex: 'half' }), TypeError)
 })
 
-test('content that is longer or shorter than the program stated', async (t) => {
+testEach('content that is longer or shorter than the program stated', async (t) => {
   const { url } = await startServer(t, (request) => void request.on('error', () => {}).resume())
   const client = startClient(t)
   for (const length of ['3', '5']) {
@@ -98,7 +104,7 @@ test('content that is longer or shorter than the program stated', async (t) => {
   }
 })
 
-test('Expect: 100-continue holds the content back until the server wants it', async (t) => {
+testEach('Expect: 100-continue holds the content back until the server wants it', async (t) => {
   const order: string[] = []
   const { url, server } = await startServer(t, async (request, response) => {
     order.push(`content ${(await contentOf(request)).length}`)
@@ -125,7 +131,7 @@ test('Expect: 100-continue holds the content back until the server wants it', as
   assert.deepEqual(statuses, [100])
 })
 
-test('Expect: 100-continue refused: the content is never sent', async (t) => {
+testEach('Expect: 100-continue refused: the content is never sent', async (t) => {
   let received = 0
   const { url, server } = await startServer(t, () => {})
   server.on('checkContinue', (request, response) => {
@@ -148,7 +154,7 @@ test('Expect: 100-continue refused: the content is never sent', async (t) => {
   assert.equal(received, 0)
 })
 
-test('an answer before the content has ended: the stream goes on, both ways at once', async (t) => {
+testEach('an answer before the content has ended: the stream goes on, both ways at once', async (t) => {
   const { url } = await startServer(t, (request, response) => {
     request.on('data', (chunk: Buffer) => response.write(chunk.toString().toUpperCase()))
     request.on('end', () => response.end())

@@ -10,7 +10,7 @@ import { acceptEncoding } from './decompress.ts'
 import { userAgent } from './fetch-fields.ts'
 import { fetch } from './fetch-shared.ts'
 import type { FetchInit, FetchInput } from './fetch-init.ts'
-import { contentOf, startClient, startServer, type Answer } from './fetch-server.test.ts'
+import { contentOf, startClient, startServer, testEach, type Answer } from './fetch-server.test.ts'
 
 /** Says what it got. */
 const echo: Answer = async (request, response) => {
@@ -149,7 +149,7 @@ test('host overrides the authority; fields of the connection are the engine’s 
   assert.match(trailers.fields['te'] ?? '', /trailers/)
 })
 
-test('a Request, ours or Node’s, alone and with options over it', async (t) => {
+testEach('a Request, ours or Node’s, alone and with options over it', async (t) => {
   const { url } = await startServer(t, echo)
   const client = startClient(t)
   for (const Class of [Request, globalThis.Request] as (typeof Request)[]) {
@@ -186,7 +186,7 @@ test('an async iterable of bytes and strings is content', async (t) => {
   assert.equal(said.content, Buffer.concat([Buffer.from('hä'), bytes]).toString('base64'))
 })
 
-test('a stream whose length the program states is sent without chunks', async (t) => {
+testEach('a stream whose length the program states is sent without chunks', async (t) => {
   const { url } = await startServer(t, echo)
   const client = startClient(t)
   const said = (await (
@@ -196,7 +196,7 @@ test('a stream whose length the program states is sent without chunks', async (t
   assert.equal(said.fields['transfer-encoding'], undefined)
 })
 
-test('bytes are those of the moment of the call', async (t) => {
+testEach('bytes are those of the moment of the call', async (t) => {
   const { url } = await startServer(t, echo)
   const client = startClient(t)
   const body = Buffer.from('before')
@@ -237,7 +237,7 @@ test('the response', async (t) => {
   assert.equal(await clone.text(), '{"a":[1,2]}')
 })
 
-test('every way to read, of a body that came at once and of one that came in pieces', async (t) => {
+testEach('every way to read, of a body that came at once and of one that came in pieces', async (t) => {
   const { url } = await startServer(t, (request, response) => {
     response.setHeader('content-type', 'text/x-test')
     if (request.url === '/whole') response.end('häuser')
@@ -264,7 +264,7 @@ test('every way to read, of a body that came at once and of one that came in pie
   }
 })
 
-test('responses that have no body at all', async (t) => {
+testEach('responses that have no body at all', async (t) => {
   const { url } = await startServer(t, (request, response) => {
     const status = Number((request.url as string).slice(1))
     response.writeHead(status, status === 200 ? { 'content-length': '5', 'content-encoding': 'gzip' } : {})
@@ -283,14 +283,14 @@ test('responses that have no body at all', async (t) => {
   }
 })
 
-test('an empty body is a body', async (t) => {
+testEach('an empty body is a body', async (t) => {
   const { url } = await startServer(t, (_request, response) => response.end())
   const response = await startClient(t).fetch(url)
   assert.notEqual(response.body, null)
   assert.equal(await response.text(), '')
 })
 
-test('codings are undone, unless the program wants the content as it came', async (t) => {
+testEach('codings are undone, unless the program wants the content as it came', async (t) => {
   const text = 'all the same '.repeat(1_000)
   const { url } = await startServer(t, (request, response) => {
     const coded = zlib.gzipSync(text)
@@ -314,7 +314,7 @@ test('codings are undone, unless the program wants the content as it came', asyn
   }
 })
 
-test('content that is not what its coding says', async (t) => {
+testEach('content that is not what its coding says', async (t) => {
   const { url } = await startServer(t, (request, response) => {
     response.writeHead(200, { 'content-encoding': request.url === '/tower' ? 'gzip,'.repeat(9) : 'gzip' })
     response.end('this is no gzip')
@@ -327,7 +327,7 @@ test('content that is not what its coding says', async (t) => {
   }
 })
 
-test('trailers, and interim responses', async (t) => {
+testEach('trailers, and interim responses', async (t) => {
   const { url } = await startServer(t, (request, response) => {
     if (request.url === '/hints') response.writeEarlyHints({ link: '</a.css>; rel=preload' })
     response.setHeader('trailer', 'x-sum')

@@ -202,6 +202,7 @@ test('stats tell the present by state and the past by sums', () => {
     active: 1,
     draining: 1,
     dialling: 1,
+    streams: 1,
     waiting: 1,
     requests: 6,
     dialled: 3,
@@ -212,7 +213,11 @@ test('stats tell the present by state and the past by sums', () => {
     abandonedBytes: 0,
     retries: 0,
     errors: { CANCELLED: 1 },
+    http1: { connections: 3, streams: 1, dialled: 3, requests: 5 },
+    http2: { connections: 0, streams: 0, dialled: 0, requests: 0, frames: 0, writes: 0, framesPerWrite: 0 },
     timers: 0,
+    resetsSent: {},
+    resetsReceived: {},
   })
   assert.deepEqual(
     origins.map(({ origin, waiting }) => [origin, waiting]),

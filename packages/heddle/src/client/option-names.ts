@@ -3,6 +3,10 @@ import type { ClientOptions } from './options.ts'
 
 /** Every option of `Client`. */
 export const clientOptionNames: OptionNames<ClientOptions> = {
+  protocols: true,
+  h2c: true,
+  whenFull: true,
+  coalesce: true,
   maxConnectionsPerOrigin: true,
   maxConnections: true,
   maxWaitingPerOrigin: true,
@@ -10,6 +14,7 @@ export const clientOptionNames: OptionNames<ClientOptions> = {
   queueTimeout: true,
   totalTimeout: true,
   limits: true,
+  http2: true,
   originLifetime: true,
   tls: true,
   lookup: true,

@@ -1,6 +1,8 @@
 import type { LookupFunction } from 'node:net'
 import type { Http1Limits } from '../h1/index.ts'
+import type { Http2Limits } from '../h2/index.ts'
 import type { Clock, dial, TlsClientOptions } from '../io/index.ts'
+import type { ClientProtocol } from './protocols.ts'
 
 /** Opens one connection: `dial` of `heddle/io`, or the seeded world's network. */
 export type Dialler = typeof dial
@@ -15,12 +17,34 @@ export type Dialler = typeof dial
  */
 export type ProxyOption = 'env' | 'none' | (string & {}) | URL | { readonly url: string | URL; readonly noProxy?: string | undefined }
 
-/** TLS of connections to `https` origins; the client chooses the ALPN protocols itself. */
+/** TLS of connections to `https` origins; the ALPN protocols follow from the client's `protocols`. */
 export type ClientTlsOptions = Omit<TlsClientOptions, 'alpn'>
 
 /** How a client behaves. Every field has a default; times are in ms, sizes in bytes. */
 export interface ClientOptions {
-  /** Connections to one origin at once, in whatever state. Default 128. */
+  /**
+   * The versions of HTTP that `https` origins are offered by ALPN, best first; the server chooses.
+   * Default `['h2', 'h1']`. `['h2']`: a server that does not speak it is TLS_FAILED.
+   */
+  readonly protocols?: readonly ClientProtocol[] | undefined
+  /** True: `http` origins are spoken to in HTTP/2 without being asked (prior knowledge, RFC 9113 §3.3), unless a proxy is between. Default false. */
+  readonly h2c?: boolean | undefined
+  /**
+   * What a request does that finds every stream of the HTTP/2 connections to its origin taken. `queue`
+   * (the default): it waits for one of them. `connect`: another connection is made, up to `maxConnectionsPerOrigin`.
+   */
+  readonly whenFull?: 'queue' | 'connect' | undefined
+  /**
+   * True: an `https` origin without a connection uses the HTTP/2 connection of another one, if the
+   * certificate there is good for its host too and the server says that it answers for it (ORIGIN frame,
+   * RFC 8336), or says nothing of the kind and is at the address its name leads to (RFC 9113 §9.1.1). Not
+   * with a proxy, and not with TLS options that change the check of certificates. Default false.
+   */
+  readonly coalesce?: boolean | undefined
+  /**
+   * Connections to one origin at once, in whatever state. Default 128. HTTP/2 connections that take no
+   * more requests and only finish those they have do not count, up to as many again.
+   */
   readonly maxConnectionsPerOrigin?: number | undefined
   /** Connections of the whole client at once; idle ones of other origins make room. Default Infinity. */
   readonly maxConnections?: number | undefined
@@ -37,6 +61,8 @@ export interface ClientOptions {
    * `idleTimeout`, `drainSize`, …) that differ from `clientLimits`.
    */
   readonly limits?: Partial<Http1Limits> | undefined
+  /** Limits and time limits of each HTTP/2 connection (`responseTimeout`, `pingInterval`, `streamWindow`, …) that differ from its defaults. */
+  readonly http2?: Partial<Http2Limits> | undefined
   /** An origin without connections and requests is forgotten, its counters folded into the totals, after this. Default 60 s. */
   readonly originLifetime?: number | undefined
   /** TLS of `https` origins. */
@@ -63,6 +89,12 @@ export interface ExchangeOptions {
   readonly queueTimeout?: number | undefined
   /** In place of the client's `totalTimeout`, ms. */
   readonly totalTimeout?: number | undefined
+  /**
+   * True: the request is a CONNECT with a `protocol` (Upgrade in HTTP/1.1, RFC 8441 in HTTP/2). It goes
+   * to an HTTP/2 connection only if the server has allowed that there, else to one that speaks HTTP/1.1,
+   * if the client may. Default false.
+   */
+  readonly tunnel?: boolean | undefined
   /** True: one more attempt of a request that failed. Counted in the `retries` of the statistics; changes nothing else. */
   readonly retry?: boolean | undefined
 }

@@ -1,11 +1,13 @@
 import { List, type Linked } from '../bytes/index.ts'
-import type { Http1Options } from '../h1/index.ts'
-import { HeddleError, NetworkError, type Instant } from '../http/index.ts'
-import { Alarm, type Dialled, type DialOptions, type DialTarget } from '../io/index.ts'
+import type { HeddleError, Instant } from '../http/index.ts'
+import type { Dialled } from '../io/index.ts'
 import { PooledConnection } from './connection.ts'
+import { Dials } from './dials.ts'
+import type { EngineOptions } from './engine.ts'
 import type { Pool } from './pool.ts'
-import { routeTo } from './route.ts'
-import { Counters, poolCounts, type OriginStats } from './stats.ts'
+import type { ClientProtocol } from './protocols.ts'
+import { routeTo, type Route } from './route.ts'
+import { Census, Counters, poolCounts, type OriginStats } from './stats.ts'
 import type { ClientTicket } from './ticket.ts'
 
 /** Scheme, host and port that requests go to. Made by `client.origin()`; good for as long as the client is. */
@@ -17,14 +19,17 @@ export interface Origin {
   /** Host without port; an IPv6 address without brackets. */
   readonly host: string
   readonly port: number
+  /** What it spoke last, or is known to speak; undefined while no connection has told. */
+  readonly protocol: ClientProtocol | undefined
   /** `https://example.org`, with the port where it is not the scheme's. */
   toString(): string
 }
 
-/** ms before the first new attempt after a dial failed while other connections live, doubled each time … */
-const firstPause = 100
-/** … up to this. */
-const longestPause = 5_000
+/** What sets the key of an origin whose connections all speak HTTP/1.1 apart from that of the same origin with any. */
+export const http1Suffix = ' over HTTP/1.1'
+
+/** Requests an HTTP/2 connection is taken to run at once, until one has told (RFC 9113 §6.5.2: at least 100 is recommended). */
+const usualStreams = 100
 
 /**
  * The connections to one origin and the requests that wait for one.
@@ -43,20 +48,34 @@ export class PooledOrigin implements Origin, Linked {
   readonly authority: string
   readonly host: string
   readonly port: number
-  /** `scheme://authority`, its key in the directory. */
+  /** `scheme://authority`, and perhaps `http1Suffix`: its key in the directory. */
   readonly key: string
-  readonly target: DialTarget
-  readonly dialOptions: DialOptions
-  readonly http1: Http1Options
+  readonly route: Route
+  readonly engines: EngineOptions
   readonly counters: Counters
-  /** Connections that can take a request, the one used last at the end: it is taken first. */
+  protocol: ClientProtocol | undefined
+  /** The server wants HTTP/1.1 for what it was asked over HTTP/2 (HTTP_1_1_REQUIRED). */
+  http1Required: boolean
+  /** Requests its HTTP/2 connections run at once, as the last one said. */
+  streamsPerConnection: number
+  /** Connections that can take a request, the one that became so last at the end: it is taken first. */
   readonly available: List<PooledConnection>
   /** Requests without a connection, the oldest first. */
   readonly waiting: List<ClientTicket>
   /** Every open connection. */
   readonly connections: Set<PooledConnection>
+  /** Open connections that take requests, now or when they are free, by what is spoken. */
+  readonly usable: Record<ClientProtocol, number>
+  /** HTTP/2 connections that are open and take no more requests. */
+  leaving: number
+  /** Connections that are idle. */
+  idle: number
   /** Connections being made. */
-  readonly dials: Set<{ cancel(): void }>
+  readonly dials: Dials
+  /** Another origin's connection that takes its requests (see `coalescing.ts`). */
+  guestOf: PooledConnection | undefined
+  /** As a guest it was told that it is at the wrong place (421): it has connections of its own. */
+  misdirected: boolean
   /** True while the directory knows it. */
   known: boolean
   /** True: the pool will ask it whether it wants to dial. */
@@ -65,16 +84,11 @@ export class PooledOrigin implements Origin, Linked {
   evicting: number
   /** When its last connection went; meaningful while it is unused. */
   unusedSince: Instant
-  /** The last dial failed: one attempt at a time until one succeeds. */
-  #suspect: boolean
-  /** Attempts in a row that failed while other connections lived. */
-  #failures: number
-  /** No new attempt before this while other connections live. */
-  #pausedUntil: Instant
-  /** Armed while requests wait for the end of the pause. */
-  #pause: Alarm | undefined
+  /** The last of the waiting requests that stood here before: all of those come first. */
+  #lastReturned: ClientTicket | undefined
 
-  constructor(pool: Pool, scheme: string, authority: string, host: string, port: number) {
+  /** `http1Only`: its connections speak HTTP/1.1, whatever the client's `protocols` say. */
+  constructor(pool: Pool, scheme: string, authority: string, host: string, port: number, http1Only = false) {
     this.previous = undefined
     this.next = undefined
     this.list = undefined
@@ -83,24 +97,27 @@ export class PooledOrigin implements Origin, Linked {
     this.authority = authority
     this.host = host
     this.port = port
-    this.key = `${scheme}://${authority}`
-    const route = routeTo(this, pool.settings)
-    this.target = route.target
-    this.dialOptions = route.options
-    this.http1 = route.http1
+    this.key = `${scheme}://${authority}${http1Only ? http1Suffix : ''}`
+    this.route = routeTo(this, pool.settings)
+    this.engines = { http1: this.route.http1, http2: pool.settings.engines.http2 }
+    this.protocol = http1Only ? 'h1' : this.route.protocol
+    this.http1Required = http1Only
+    this.streamsPerConnection = usualStreams
     this.counters = new Counters()
     this.available = new List()
     this.waiting = new List()
     this.connections = new Set()
-    this.dials = new Set()
+    this.usable = { h1: 0, h2: 0 }
+    this.leaving = 0
+    this.idle = 0
+    this.dials = new Dials(this)
+    this.guestOf = undefined
+    this.misdirected = false
     this.known = false
     this.due = false
     this.evicting = 0
     this.unusedSince = 0
-    this.#suspect = false
-    this.#failures = 0
-    this.#pausedUntil = 0
-    this.#pause = undefined
+    this.#lastReturned = undefined
   }
 
   toString(): string {
@@ -114,22 +131,63 @@ export class PooledOrigin implements Origin, Linked {
     list?.append(this)
   }
 
-  /** Gives `ticket` the newest idle connection, or lets it wait for one. */
+  /** Some connection serves its requests, or will when it is free. */
+  get hasUsable(): boolean {
+    return this.usable.h1 > 0 || this.hasStreams
+  }
+
+  /** The same of HTTP/2 connections. */
+  get hasStreams(): boolean {
+    return this.usable.h2 > 0 || this.guestOf !== undefined
+  }
+
+  // ── Requests ────────────────────────────────────────────────────────────────────────────────────
+
+  /** Gives `ticket` a connection that can take it, or lets it wait for one. */
   enter(ticket: ClientTicket): void {
     this.counters.requests++
     if (!this.#takeAvailable(ticket)) this.pool.wait(ticket, false)
   }
 
-  /** As `enter`, for a request that stood here before: it waits at the head of the queue. */
+  /** As `enter`, for a request that stood here before: it waits ahead of those that did not. */
   enterAgain(ticket: ClientTicket): void {
     if (!this.#takeAvailable(ticket)) this.pool.wait(ticket, true)
   }
 
+  #takeAvailable(ticket: ClientTicket): boolean {
+    for (let connection = this.available.last; connection !== undefined; connection = this.available.last) {
+      if (this.#takes(connection, ticket)) return true
+      // It cannot any more, and has not yet come to say so.
+      if (connection.parked) this.unpark(connection)
+    }
+    return this.guestOf !== undefined && this.#takes(this.guestOf, ticket)
+  }
+
+  /** One that is never idle is asked here whether it may go on. */
+  #takes(connection: PooledConnection, ticket: ClientTicket): boolean {
+    return (connection.idle || !connection.yields()) && connection.take(ticket)
+  }
+
+  /** `ticket` waits; ahead of all who come for the first time if it `returns`. */
+  queue(ticket: ClientTicket, returns: boolean): void {
+    const { waiting } = this
+    this.guestOf?.guests?.wait(this)
+    if (!returns) return waiting.append(ticket)
+    const next = this.#lastReturned === undefined ? waiting.first : this.#lastReturned.next
+    if (next === undefined) waiting.append(ticket)
+    else waiting.insertBefore(ticket, next as ClientTicket)
+    this.#lastReturned = ticket
+  }
+
   /** `ticket` does not wait any more: it got a connection. */
   unqueue(ticket: ClientTicket): void {
+    if (ticket === this.#lastReturned) this.#lastReturned = ticket.previous as ClientTicket | undefined
     this.waiting.remove(ticket)
     this.pool.waiting--
-    if (this.waiting.length === 0) this.#nobodyWaits()
+    if (this.waiting.length > 0) return
+    this.dials.stopPausing()
+    this.pool.room.unblock(this)
+    this.maybeUnused()
   }
 
   /** `ticket` does not wait any more: it ends with `error`. */
@@ -143,51 +201,40 @@ export class PooledOrigin implements Origin, Linked {
     for (let ticket = this.waiting.first; ticket !== undefined; ticket = this.waiting.first) this.leave(ticket, error)
   }
 
+  // ── Connections ─────────────────────────────────────────────────────────────────────────────────
+
+  /** A connection was made. */
+  connected(dialled: Dialled, protocol: ClientProtocol): void {
+    this.protocol = protocol
+    this.counters.dialled[protocol]++
+    const connection = new PooledConnection(this, dialled, protocol, this.pool.clock.now())
+    this.pool.coalescing?.add(connection)
+    connection.offer()
+  }
+
   park(connection: PooledConnection): void {
-    connection.parked = true
     this.available.append(connection)
-    if (this.available.length === 1) this.pool.becameIdle(this)
+    connection.setParked(true)
+    if (this.pool.closing) this.pool.attendSoon()
   }
 
   unpark(connection: PooledConnection): void {
-    connection.parked = false
     this.available.remove(connection)
-    if (this.available.length === 0) this.pool.room.becameBusy(this)
+    connection.setParked(false)
   }
 
-  /** True if another dial would be of use and its own limit allows it. */
-  get wantsDial(): boolean {
-    const dialling = this.dials.size
-    return this.waiting.length > dialling && this.connections.size + dialling < this.pool.settings.maxConnectionsPerOrigin
+  /** One connection more or less is idle. */
+  countIdle(change: 1 | -1): void {
+    this.idle += change
+    if (this.idle === 0) this.pool.room.becameBusy(this)
+    else if (this.idle === 1 && change === 1) this.pool.room.becameIdle(this)
   }
 
-  /**
-   * Starts a dial if there is a request waiting without one and the limits allow it. True: another
-   * could be of use; asked one at a time, so that origins share the room they compete for.
-   */
-  maybeDial(): boolean {
-    if (!this.wantsDial) return false
-    if (this.#suspect && this.dials.size > 0) return false
-    if (this.#suspect && this.connections.size > 0 && this.pool.clock.now() < this.#pausedUntil) {
-      this.#pause ??= new Alarm(() => this.#endPause())
-      this.pool.arm(this.#pause, this.#pausedUntil)
-      return false
-    }
-    if (!this.pool.room.left) {
-      this.pool.room.block(this)
-      return false
-    }
-    this.#dial()
-    return true
-  }
-
-  /** Ends dials that no request waits for. */
-  cancelDials(): void {
-    for (const dial of this.dials) {
-      dial.cancel()
-      this.dials.delete(dial)
-      this.pool.left()
-    }
+  /** The connection that became idle first. */
+  get oldestIdle(): PooledConnection | undefined {
+    let connection = this.available.first
+    while (connection !== undefined && !connection.idle) connection = connection.next as PooledConnection | undefined
+    return connection
   }
 
   /** `connection` is gone. */
@@ -198,101 +245,72 @@ export class PooledOrigin implements Origin, Linked {
       this.pool.room.evicting--
       this.evicting--
     }
+    if (connection.protocol === 'h2') {
+      this.leaving--
+      this.counters.frames += connection.engine.framesSent ?? 0
+      this.counters.writes += connection.traffic.writes
+    }
     if (this.waiting.length > 0) this.pool.makeDue(this)
-    else this.#maybeUnused()
+    else this.maybeUnused()
   }
+
+  /** The server wants HTTP/1.1: no more requests over HTTP/2. False: the client may not speak it. */
+  requireHttp1(): boolean {
+    if (!this.route.protocols.includes('h1')) return false
+    if (this.http1Required) return true
+    this.http1Required = true
+    this.protocol = 'h1'
+    for (const connection of this.connections) if (connection.protocol === 'h2') connection.retireSoon()
+    this.guestOf?.guests?.dismiss(this)
+    return true
+  }
+
+  // ── Another origin's connection ─────────────────────────────────────────────────────────────────
+
+  /** Its requests go to `host` from now on, a connection of another origin. */
+  shareWith(host: PooledConnection): void {
+    this.guestOf = host
+    this.protocol = 'h2'
+    host.welcome(this)
+  }
+
+  /** `guestOf` takes none of its requests any more. */
+  lostHost(): void {
+    this.guestOf = undefined
+    if (this.waiting.length > 0) this.pool.makeDue(this)
+    else this.maybeUnused()
+  }
+
+  /** RFC 9110 §15.5.20: the server does not answer for it after all. */
+  misdirect(): void {
+    this.misdirected = true
+    this.guestOf?.guests?.dismiss(this)
+  }
+
+  // ── Counts ──────────────────────────────────────────────────────────────────────────────────────
 
   stats(): OriginStats {
-    return { origin: this.key, ...poolCounts(this.census(), this.counters) }
+    return { origin: this.key, protocol: this.protocol, ...poolCounts(this.census(), this.counters) }
   }
 
-  census(): { connections: number; idle: number; active: number; dialling: number; waiting: number } {
-    let active = 0
-    for (const connection of this.connections) if (connection.tickets.length > 0) active++
-    return {
-      connections: this.connections.size,
-      idle: this.available.length,
-      active,
-      dialling: this.dials.size,
-      waiting: this.waiting.length,
+  census(): Census {
+    const census = new Census()
+    census.idle = this.idle
+    census.dialling = this.dials.size
+    census.waiting = this.waiting.length
+    for (const { protocol, tickets, engine, traffic } of this.connections) {
+      census.connections[protocol]++
+      census.streams[protocol] += tickets.length
+      if (tickets.length > 0) census.active++
+      if (engine.framesSent === undefined) continue
+      census.frames += engine.framesSent
+      census.writes += traffic.writes
     }
+    return census
   }
 
-  #takeAvailable(ticket: ClientTicket): boolean {
-    for (let connection = this.available.last; connection !== undefined; connection = this.available.last) {
-      if (connection.take(ticket)) return true
-      // It cannot any more, and has not yet come to say so.
-      this.unpark(connection)
-    }
-    return false
-  }
-
-  #dial(): void {
-    const dial = { cancel: () => {} }
-    this.dials.add(dial)
-    this.pool.room.take()
-    try {
-      const attempt = this.pool.settings.connect(this.target, this.dialOptions, (error, dialled) => {
-        if (!this.dials.delete(dial)) dialled?.socket.destroy()
-        else if (dialled !== undefined) this.#dialled(dialled)
-        else this.#dialFailed(error as HeddleError)
-      })
-      dial.cancel = () => attempt.cancel()
-    } catch (cause) {
-      // An option that net or tls refuses, such as a certificate that is none.
-      this.dials.delete(dial)
-      const error = new NetworkError('CONNECT_FAILED', 'no connection could be begun', { cause, unprocessed: true })
-      this.#dialFailed(cause instanceof HeddleError ? cause : error)
-    }
-  }
-
-  #dialled(dialled: Dialled): void {
-    this.#suspect = false
-    this.#failures = 0
-    this.counters.dialled++
-    new PooledConnection(this, dialled, this.pool.clock.now()).offer()
-    // What was held back while the origin was suspect.
-    if (this.wantsDial) this.pool.makeDue(this)
-  }
-
-  /**
-   * A dial failed. While others are under way, they decide. If nothing is left that could serve
-   * them, all who wait are told; else those who have waited as long as a connection may take, and
-   * the rest goes on waiting for the connections that live, with new attempts in growing intervals.
-   */
-  #dialFailed(error: HeddleError): void {
-    this.counters.countError(error.code)
-    this.#suspect = true
-    this.pool.left()
-    if (this.dials.size > 0) return
-    if (this.connections.size === 0) {
-      this.#failures = 0
-      this.failWaiting(error)
-      this.#maybeUnused()
-      return
-    }
-    const now = this.pool.clock.now()
-    const { connectTimeout } = this.pool.settings
-    for (let ticket = this.waiting.first; ticket !== undefined && now - ticket.since >= connectTimeout; ticket = this.waiting.first) {
-      this.leave(ticket, error)
-    }
-    this.#pausedUntil = now + Math.min(firstPause * 2 ** this.#failures, longestPause)
-    this.#failures++
-    if (this.waiting.length > 0) this.pool.makeDue(this)
-  }
-
-  #endPause(): void {
-    this.pool.timers--
-    this.pool.makeDue(this)
-  }
-
-  #nobodyWaits(): void {
-    if (this.#pause !== undefined) this.pool.disarm(this.#pause)
-    this.pool.room.unblock(this)
-    this.#maybeUnused()
-  }
-
-  #maybeUnused(): void {
-    if (this.connections.size === 0 && this.dials.size === 0 && this.waiting.length === 0) this.pool.directory.becameUnused(this)
+  maybeUnused(): void {
+    if (this.connections.size > 0 || this.dials.size > 0 || this.waiting.length > 0 || this.guestOf !== undefined) return
+    this.pool.directory.becameUnused(this)
   }
 }

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { List } from '../bytes/index.ts'
 import { CancelReason, PeerError, UsageError } from '../http/index.ts'
 import { Bench, type DoubleEngine, type DoubleExchange } from './double.test.ts'
+import { listOperations } from './list-operations.test.ts'
 
 test('the connection used last is used first', () => {
   const bench = new Bench()
@@ -130,30 +130,6 @@ test('a dial whose request was cancelled goes on, and its connection waits for t
   bench.request('c')
   assert.deepEqual(bench.takeLog(), ['a closed CANCELLED', 'b closed CANCELLED', 'c opened'])
 })
-
-/** Counts what lists are asked to do, and what has to be looked at on the way. */
-function listOperations(run: () => void): number {
-  let count = 0
-  const { append, prepend, remove } = List.prototype
-  List.prototype.append = function (node) {
-    count++
-    append.call(this, node)
-  }
-  List.prototype.prepend = function (node) {
-    count++
-    prepend.call(this, node)
-  }
-  List.prototype.remove = function (node) {
-    count++
-    remove.call(this, node)
-  }
-  try {
-    run()
-  } finally {
-    Object.assign(List.prototype, { append, prepend, remove })
-  }
-  return count
-}
 
 test('to create and cancel one more request takes the same steps behind 10 waiting ones as behind 10,000', () => {
   const steps = [10, 10_000].map((waiting) => {

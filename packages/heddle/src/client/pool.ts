@@ -1,6 +1,8 @@
 import { List } from '../bytes/index.ts'
 import { HeddleError, UsageError } from '../http/index.ts'
 import type { Alarm, Clock } from '../io/index.ts'
+import { Coalescing } from './coalescing.ts'
+import type { PooledConnection } from './connection.ts'
 import { Directory } from './directory.ts'
 import type { ExchangeOptions } from './options.ts'
 import type { PooledOrigin } from './origin.ts'
@@ -21,6 +23,8 @@ export class Pool {
   readonly clock: Clock
   readonly directory: Directory
   readonly room: Room
+  /** Undefined: every origin has connections of its own. */
+  readonly coalescing: Coalescing | undefined
   /** Requests that wait, at all origins. */
   waiting: number
   /** Alarms armed. */
@@ -31,6 +35,8 @@ export class Pool {
   readonly #ending: List<ClientTicket>
   /** Origins that may have to dial. */
   #due: PooledOrigin[]
+  /** Connections to be shut down. */
+  #retiring: PooledConnection[]
   #attendPlanned: boolean
   readonly #attend: () => void
   /** Set by `destroy` until `attend` has carried it out. */
@@ -42,11 +48,13 @@ export class Pool {
     this.clock = settings.clock
     this.directory = new Directory(this)
     this.room = new Room(this)
+    this.coalescing = settings.coalesces ? new Coalescing() : undefined
     this.waiting = 0
     this.timers = 0
     this.closing = false
     this.#ending = new List()
     this.#due = []
+    this.#retiring = []
     this.#attendPlanned = false
     this.#attend = () => this.#run()
     this.#destruction = undefined
@@ -57,7 +65,8 @@ export class Pool {
   exchange(origin: PooledOrigin, handler: ClientExchangeHandler, options?: ExchangeOptions): ClientTicket {
     if (origin.pool !== this) throw new UsageError('the origin was not made by this client')
     if (this.closing) throw new UsageError('the client is closed')
-    const ticket = new ClientTicket(origin.known ? origin : this.directory.recall(origin), handler)
+    const known = origin.known ? origin : this.directory.recall(origin)
+    const ticket = new ClientTicket(options?.tunnel === true ? this.directory.forTunnel(known) : known, handler)
     let { queueTimeout, totalTimeout } = this.settings
     if (options !== undefined) {
       queueTimeout = duration('queueTimeout', options.queueTimeout, queueTimeout)
@@ -73,8 +82,8 @@ export class Pool {
     return ticket
   }
 
-  /** Lets `ticket` wait, at the head of the queue if `first`. */
-  wait(ticket: ClientTicket, first: boolean): void {
+  /** Lets `ticket` wait, ahead of all who come for the first time if it `returns`. */
+  wait(ticket: ClientTicket, returns: boolean): void {
     const { origin } = ticket
     if (origin.waiting.length >= this.settings.maxWaitingPerOrigin) {
       this.end(ticket, new HeddleError('QUEUE_FULL', 'too many requests wait for a connection', { unprocessed: true }))
@@ -83,10 +92,9 @@ export class Pool {
     this.directory.becameUsed(origin)
     ticket.state = TicketState.Waiting
     ticket.since = this.clock.now()
-    if (first) origin.waiting.prepend(ticket)
-    else origin.waiting.append(ticket)
+    origin.queue(ticket, returns)
     this.waiting++
-    if (origin.wantsDial) this.makeDue(origin)
+    if (origin.dials.isWanted) this.makeDue(origin)
   }
 
   /** `ticket`, which stands nowhere, ends with `error`; it is told in `attend`. */
@@ -111,10 +119,10 @@ export class Pool {
     if (this.closing) this.attendSoon()
   }
 
-  /** The first connection of `origin` is idle. */
-  becameIdle(origin: PooledOrigin): void {
-    if (this.closing) this.attendSoon()
-    this.room.becameIdle(origin)
+  /** `connection`, which takes no request any more, is shut down in `attend`. */
+  retireSoon(connection: PooledConnection): void {
+    this.#retiring.push(connection)
+    this.attendSoon()
   }
 
   arm(alarm: Alarm, deadline: number): void {
@@ -155,6 +163,7 @@ export class Pool {
     // Only those that stand here now: what the program does meanwhile comes in the next turn.
     for (let count = this.#ending.length; count > 0; count--) this.#ending.shift()?.conclude()
     this.#dial()
+    this.#retire()
     this.room.make()
     if (this.closing) this.#closeIdle()
   }
@@ -167,14 +176,21 @@ export class Pool {
     for (const origin of due) origin.due = false
     for (let i = 0; i < due.length; i++) {
       const origin = due[i] as PooledOrigin
-      if (origin.maybeDial()) due.push(origin)
+      if (origin.dials.maybeStart()) due.push(origin)
     }
+  }
+
+  #retire(): void {
+    const retiring = this.#retiring
+    if (retiring.length === 0) return
+    this.#retiring = []
+    for (const connection of retiring) connection.retire()
   }
 
   #closeIdle(): void {
     for (const origin of this.directory.origins()) {
       if (origin.waiting.length > 0) continue
-      origin.cancelDials()
+      origin.dials.cancelAll()
       for (let connection = origin.available.first; connection !== undefined; connection = origin.available.first) connection.retire()
     }
     if (this.room.taken > 0 || this.waiting > 0 || this.#ending.length > 0) return
@@ -191,7 +207,7 @@ export class Pool {
     this.#destruction = undefined
     for (const origin of this.directory.origins()) {
       origin.failWaiting(error)
-      origin.cancelDials()
+      origin.dials.cancelAll()
       for (const connection of origin.connections) connection.abort(error)
     }
   }

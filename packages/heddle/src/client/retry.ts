@@ -1,5 +1,5 @@
 import { isIdempotent, type HeddleError } from '../http/index.ts'
-import type { Ticket } from './ticket.ts'
+import { mostMoves, type Ticket } from './ticket.ts'
 
 /**
  * The one rule of sending again: what was certainly not acted on, whatever its method; or what is
@@ -10,7 +10,9 @@ import type { Ticket } from './ticket.ts'
  */
 export function mayRetry(error: HeddleError, method: string, ticket: Ticket): boolean {
   if (ticket.responded) return false
-  if (error.unprocessed) return error.code !== 'CANCELLED' && error.code !== 'SHUTDOWN'
-  if (!ticket.reused || !isIdempotent(method)) return false
+  // The pool has sent it to as many connections as is good for the server.
+  if (error.unprocessed) return error.code !== 'CANCELLED' && error.code !== 'SHUTDOWN' && ticket.moves < mostMoves
+  // RST_STREAM is an answer of a sort: the connection lives, and the server has seen the request.
+  if (!ticket.reused || !isIdempotent(method) || error.scope === 'stream') return false
   return error.code === 'PEER_CLOSED' || error.code === 'PEER_RESET' || error.code === 'NETWORK_ERROR'
 }

@@ -19,8 +19,6 @@ export class Room {
   readonly #limit: number
   /** Origins with idle connections; kept only if there is a limit. */
   readonly #idle: List<PooledOrigin>
-  /** To be retired in the next `attend`. */
-  #retiring: PooledConnection[]
 
   constructor(pool: Pool) {
     this.taken = 0
@@ -29,7 +27,6 @@ export class Room {
     this.#pool = pool
     this.#limit = pool.settings.maxConnections
     this.#idle = new List()
-    this.#retiring = []
   }
 
   /** True while another connection may be made. */
@@ -74,27 +71,21 @@ export class Room {
   }
 
   /**
-   * Takes `connection`, which became free, away from its origin if another one has less than its share
-   * and stands in line. True: it takes no request, although some wait.
+   * Takes `connection`, which could take a request, away from its origin if another one has less than its
+   * share and stands in line. True: it must not take it.
    */
   claims(connection: PooledConnection): boolean {
     // A connection made for a request serves one.
-    if (this.blocked.length === 0 || connection.served === 0 || !this.#mustYield(connection.origin)) return false
+    if (this.blocked.length === 0 || connection.taken === 0 || !this.#mustYield(connection.origin)) return false
     this.#evict(connection)
-    this.#retiring.push(connection)
-    this.#pool.attendSoon()
+    this.#pool.retireSoon(connection)
     return true
   }
 
-  /** Closes what was claimed, and idle connections as long as somebody stands in line. In `attend` only. */
+  /** Closes idle connections as long as somebody stands in line. In `attend` only. */
   make(): void {
-    const retiring = this.#retiring
-    if (retiring.length > 0) {
-      this.#retiring = []
-      for (const connection of retiring) connection.retire()
-    }
     for (let wanted = this.blocked.length - this.evicting; wanted > 0; wanted--) {
-      const connection = this.#idle.first?.available.first
+      const connection = this.#idle.first?.oldestIdle
       if (connection === undefined) return
       this.#evict(connection)
       connection.retire()

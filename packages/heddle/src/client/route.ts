@@ -1,13 +1,22 @@
 import type { Http1Options } from '../h1/index.ts'
 import type { DialOptions, DialProxy, DialTarget } from '../io/index.ts'
+import { chosenProtocol, type ClientProtocol } from './protocols.ts'
 import type { Proxy } from './proxy.ts'
 import type { Settings } from './settings.ts'
 
-/** How connections to one origin are made. */
+/** How connections to one origin are made, and what may be spoken on them. */
 export interface Route {
   readonly target: DialTarget
   readonly options: DialOptions
+  /** The same, for a connection that has to speak HTTP/1.1. */
+  readonly http1Options: DialOptions
   readonly http1: Http1Options
+  /** What may be spoken. */
+  readonly protocols: readonly ClientProtocol[]
+  /** What is spoken; undefined: ALPN will tell. */
+  readonly protocol: ClientProtocol | undefined
+  /** What is spoken on a connection on which ALPN chose `alpn`; undefined: nothing that may be. `http1`: it had to be HTTP/1.1. */
+  spokenOn(alpn: string | undefined, http1: boolean): ClientProtocol | undefined
 }
 
 /** The way to an origin: directly, to a Unix socket, to a proxy, or through a proxy's tunnel. */
@@ -15,25 +24,43 @@ export function routeTo(origin: { readonly scheme: string; readonly host: string
   const { socketPath, lookup, localAddress, family } = settings.options
   const { scheme, host, port } = origin
   const common: DialOptions = { clock: settings.clock, connectTimeout: settings.connectTimeout, lookup, localAddress, family }
-  const secure = scheme === 'https'
-  if (socketPath !== undefined) {
+  const { http1 } = settings.engines
+  if (scheme === 'https') {
+    const { tls, tlsHttp1, protocols } = settings
+    const proxy = socketPath === undefined ? settings.proxy.find(scheme, host, port) : undefined
+    const to = { ...common, proxy: proxy === undefined ? undefined : tunnelBy(proxy) }
     // A socket's path names no host to check the certificate against.
-    const tls = secure ? { ...settings.tls, servername: settings.tls.servername ?? host } : undefined
-    return { target: { path: socketPath }, options: { ...common, tls }, http1: settings.http1 }
+    const servername = socketPath === undefined ? undefined : (tls.servername ?? host)
+    const named = servername === undefined ? { tls, tlsHttp1 } : { tls: { ...tls, servername }, tlsHttp1: { ...tlsHttp1, servername } }
+    return {
+      target: socketPath === undefined ? { host, port } : { path: socketPath },
+      options: { ...to, tls: named.tls },
+      http1Options: { ...to, tls: named.tlsHttp1 },
+      http1,
+      protocols,
+      protocol: protocols.length === 1 ? protocols[0] : undefined,
+      spokenOn: (alpn) => chosenProtocol(alpn, protocols),
+    }
   }
   const proxy = settings.proxy.find(scheme, host, port)
   if (proxy === undefined) {
-    return { target: { host, port }, options: { ...common, tls: secure ? settings.tls : undefined }, http1: settings.http1 }
+    const target = socketPath === undefined ? { host, port } : { path: socketPath }
+    const { h2c, protocols } = settings
+    if (!h2c) return { target, options: common, http1Options: common, http1, ...onlyHttp1 }
+    const spokenOn = (_alpn: string | undefined, http1: boolean): ClientProtocol => (http1 ? 'h1' : 'h2')
+    return { target, options: common, http1Options: common, http1, protocols, protocol: 'h2', spokenOn }
   }
-  if (secure) {
-    return { target: { host, port }, options: { ...common, tls: settings.tls, proxy: tunnelBy(proxy) }, http1: settings.http1 }
-  }
+  const options = { ...common, tls: proxy.secure ? proxyTls : undefined, targetIsProxy: true }
   return {
     target: { host: proxy.host, port: proxy.port },
-    options: { ...common, tls: proxy.secure ? proxyTls : undefined, targetIsProxy: true },
-    http1: { ...settings.http1, absoluteForm: true, proxyAuthorization: proxy.authorization },
+    options,
+    http1Options: options,
+    http1: { ...http1, absoluteForm: true, proxyAuthorization: proxy.authorization },
+    ...onlyHttp1,
   }
 }
+
+const onlyHttp1: Pick<Route, 'protocols' | 'protocol' | 'spokenOn'> = { protocols: ['h1'], protocol: 'h1', spokenOn: () => 'h1' }
 
 /** TLS to a proxy is not the origin's: neither its authorities nor our certificate apply. */
 const proxyTls = Object.freeze({ alpn: ['http/1.1'] })

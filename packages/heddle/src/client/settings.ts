@@ -1,24 +1,14 @@
 import { createHash, randomBytes } from 'node:crypto'
-import { ClientConnection, clientLimits, type Http1Options } from '../h1/index.ts'
-import {
-  checkLimits,
-  checkOptionNames,
-  UsageError,
-  type ConnectionHandler,
-  type HttpConnection,
-  type Instant,
-  type StreamEngine,
-} from '../http/index.ts'
-import { checkTlsClientOptions, dial, systemClock, TlsSessions, type Clock, type Dialled, type TlsClientOptions } from '../io/index.ts'
+import { clientLimits as http1Limits } from '../h1/index.ts'
+import { clientLimits, ResetCounts, type Http2Limits } from '../h2/index.ts'
+import { checkLimits, checkOptionNames, UsageError } from '../http/index.ts'
+import { checkTlsClientOptions, dial, systemClock, TlsSessions, type Clock, type TlsClientOptions } from '../io/index.ts'
+import { makeEngine as heddleEngine, type EngineMaker, type EngineOptions } from './engine.ts'
 import { loopHold, type LoopHold } from './loop-hold.ts'
 import { clientOptionNames } from './option-names.ts'
-import type { ClientOptions, Dialler } from './options.ts'
+import type { ClientOptions, ClientTlsOptions, Dialler } from './options.ts'
+import { alpnOf, checkedProtocols, type ClientProtocol } from './protocols.ts'
 import { ProxyRules } from './proxy.ts'
-
-/** Makes the engine that speaks on a new connection. */
-export type EngineMaker = (dialled: Dialled, handler: ConnectionHandler, http1: Http1Options, now: Instant) => HttpConnection & StreamEngine
-
-const http1Engine: EngineMaker = (dialled, handler, http1, now) => new ClientConnection(dialled.info, handler, http1, now)
 
 /** A client's options, checked, with every default filled in. */
 export class Settings {
@@ -33,15 +23,26 @@ export class Settings {
   readonly clock: Clock
   readonly connect: Dialler
   readonly proxy: ProxyRules
+  readonly protocols: readonly ClientProtocol[]
+  /** http origins speak HTTP/2. */
+  readonly h2c: boolean
+  /** Connections may serve other origins besides their own. */
+  readonly coalesces: boolean
+  /** A request that finds every stream taken has a connection made, if the limits allow it. */
+  readonly connectsWhenFull: boolean
   /** One object for all origins: io caches contexts by its identity. */
   readonly tls: TlsClientOptions
-  readonly http1: Http1Options
+  /** The same, for connections that have to speak HTTP/1.1. */
+  readonly tlsHttp1: TlsClientOptions
+  readonly engines: EngineOptions
+  /** Counts the streams of all its connections that are reset. */
+  readonly resets: ResetCounts
   readonly makeEngine: EngineMaker
   /** Holds the event loop while requests are under way; undefined with a clock that is not the system's. */
   readonly loopHold: LoopHold | undefined
 
   /** Throws UsageError for an option that is unknown, and for a value out of range. */
-  constructor(options: ClientOptions, makeEngine: EngineMaker = http1Engine) {
+  constructor(options: ClientOptions, makeEngine: EngineMaker = heddleEngine) {
     checkOptionNames('Client', '', options, clientOptionNames)
     this.options = options
     this.maxConnectionsPerOrigin = count('maxConnectionsPerOrigin', options.maxConnectionsPerOrigin, 128, 1)
@@ -55,16 +56,34 @@ export class Settings {
     this.connect = options.connect ?? dial
     this.proxy = new ProxyRules(options.proxy ?? 'none', process.env)
     if (options.socketPath !== undefined && this.proxy.any) throw new UsageError('socketPath and proxy exclude each other')
+    this.protocols = checkedProtocols(options.protocols)
+    this.h2c = options.h2c === true
+    if (this.h2c && !this.protocols.includes('h2')) throw new UsageError("h2c needs 'h2' among the protocols")
+    this.coalesces = options.coalesce === true
+    if (this.coalesces && changesIdentity(options.tls)) {
+      throw new UsageError('coalesce relies on the usual check of certificates: no servername, checkServerIdentity or rejectUnauthorized')
+    }
+    this.connectsWhenFull = choice('whenFull', options.whenFull, ['queue', 'connect']) === 'connect'
     if (options.tls !== undefined) {
       checkTlsClientOptions('Client', options.tls)
       if ('alpn' in options.tls) throw new UsageError('Client: tls.alpn is what the client chooses itself')
     }
-    this.tls = { sessions: new TlsSessions(), ...options.tls, alpn: ['http/1.1'] }
-    const http1 = { websocketKey, websocketAccept }
-    this.http1 = options.limits === undefined ? http1 : { ...http1, limits: checkLimits('Client', 'limits', options.limits, clientLimits) }
+    this.tls = { sessions: new TlsSessions(), ...options.tls, alpn: alpnOf(this.protocols) }
+    this.tlsHttp1 = { ...this.tls, alpn: alpnOf(['h1']) }
+    this.resets = new ResetCounts()
+    const http1 = options.limits === undefined ? {} : { limits: checkLimits('Client', 'limits', options.limits, http1Limits) }
+    const http2 = options.http2 === undefined ? {} : checkLimits('Client', 'http2', options.http2, clientLimits)
+    this.engines = {
+      http1: { websocketKey, websocketAccept, ...http1 },
+      http2: { limits: http2Limits(http2), resets: this.resets },
+    }
     this.makeEngine = makeEngine
     this.loopHold = options.clock === undefined || options.clock === systemClock() ? loopHold : undefined
   }
+}
+
+function changesIdentity({ servername, checkServerIdentity, rejectUnauthorized }: ClientTlsOptions = {}): boolean {
+  return servername !== undefined || checkServerIdentity !== undefined || rejectUnauthorized === false
 }
 
 /** Checks a time limit: ms above 0, or Infinity. */
@@ -80,6 +99,27 @@ function count(name: string, value: number | undefined, fallback: number, least:
     throw new UsageError(`${name} must be an integer, at least ${least}, or Infinity`)
   }
   return value
+}
+
+function choice<T extends string>(name: string, value: T | undefined, choices: readonly [T, ...T[]]): T {
+  if (value === undefined) return choices[0]
+  if (!choices.includes(value)) throw new UsageError(`${name} must be ${choices.map((each) => `'${each}'`).join(' or ')}`)
+  return value
+}
+
+/** A connection usually runs this many streams at once (RFC 9113 §6.5.2). */
+const usualStreams = 100
+/** RFC 9113 §6.9.1 */
+const largestWindow = 0x7fff_ffff
+
+/**
+ * The window of a connection holds those of all its streams, so that responses a program does not read
+ * yet stop no other: with `Promise.all` over fetches whose bodies are read one after the other, a smaller
+ * one would be a deadlock. (Node's server, moreover, cuts responses off when that window is used up.)
+ */
+function http2Limits(given: Partial<Http2Limits> = {}): Partial<Http2Limits> {
+  const { streamWindow = clientLimits.streamWindow } = given
+  return { connectionWindow: Math.min(streamWindow * usualStreams, largestWindow), ...given }
 }
 
 /** RFC 6455 §4.1: 16 random bytes. */

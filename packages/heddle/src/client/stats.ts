@@ -1,3 +1,27 @@
+import type { ClientProtocol } from './protocols.ts'
+
+/** How many of one version of HTTP. */
+export interface ProtocolCounts {
+  /** Connections now. */
+  readonly connections: number
+  /** Requests that run on them now. */
+  readonly streams: number
+  /** Connections made, ever. */
+  readonly dialled: number
+  /** Requests that were given to such connections, ever. */
+  readonly requests: number
+}
+
+/** The same for HTTP/2. */
+export interface Http2Counts extends ProtocolCounts {
+  /** Frames sent, ever. */
+  readonly frames: number
+  /** Writes to sockets, ever. */
+  readonly writes: number
+  /** The one divided by the other; 0 while there was no write. The more, the fewer system calls. */
+  readonly framesPerWrite: number
+}
+
 /** How many, now and ever, for one origin or for the whole client. */
 export interface PoolCounts {
   /** Connections now, in any of the three states below. */
@@ -10,13 +34,15 @@ export interface PoolCounts {
   readonly draining: number
   /** Connections being made. */
   readonly dialling: number
+  /** Requests that run on a connection. */
+  readonly streams: number
   /** Requests that wait for a connection. */
   readonly waiting: number
   /** Requests begun, ever. */
   readonly requests: number
   /** Connections made, ever. */
   readonly dialled: number
-  /** Requests that went to a connection which had served one before, ever. */
+  /** Requests that went to a connection which had taken one before, ever. */
   readonly reused: number
   /** Responses whose unwanted rest was read away so that the connection could be kept, ever … */
   readonly drained: number
@@ -30,18 +56,31 @@ export interface PoolCounts {
   readonly retries: number
   /** Requests and dials that failed, by error code, ever. */
   readonly errors: Readonly<Record<string, number>>
+  /** Of these, what is spoken HTTP/1.1 … */
+  readonly http1: ProtocolCounts
+  /** … and HTTP/2. */
+  readonly http2: Http2Counts
 }
 
 /** One origin's counts. */
 export interface OriginStats extends PoolCounts {
-  /** `https://example.org`, with the port where it is not the scheme's. */
+  /**
+   * `https://example.org`, with the port where it is not the scheme's. Tunnels that had to have HTTP/1.1
+   * connections of their own stand under `https://example.org over HTTP/1.1`.
+   */
   readonly origin: string
+  /** What it spoke last; undefined while no connection has told. */
+  readonly protocol: ClientProtocol | undefined
 }
 
 /** The counts of a client: the sums over its origins, those it has forgotten included. */
 export interface ClientStats extends PoolCounts {
   /** Alarms the pool has armed now; each connection has one of its own beside. */
   readonly timers: number
+  /** HTTP/2 streams this client reset, by the name of RFC 9113 §7 (`{ CANCEL: 2 }`), ever. */
+  readonly resetsSent: Readonly<Record<string, number>>
+  /** Streams the servers reset, likewise. */
+  readonly resetsReceived: Readonly<Record<string, number>>
   /** Origins known now. */
   readonly origins: readonly OriginStats[]
 }
@@ -49,13 +88,17 @@ export interface ClientStats extends PoolCounts {
 /** What an origin counts for ever. */
 export class Counters {
   requests = 0
-  dialled = 0
   reused = 0
   drained = 0
   drainedBytes = 0
   abandoned = 0
   abandonedBytes = 0
   retries = 0
+  /** Of HTTP/2 connections that are gone. */
+  frames = 0
+  writes = 0
+  readonly dialled: Record<ClientProtocol, number> = { h1: 0, h2: 0 }
+  readonly taken: Record<ClientProtocol, number> = { h1: 0, h2: 0 }
   readonly errors: Map<string, number> = new Map()
 
   countError(code: string, times = 1): void {
@@ -73,45 +116,72 @@ export class Counters {
   }
 
   reset(): void {
-    this.requests = this.dialled = this.reused = this.retries = 0
+    this.requests = this.reused = this.retries = this.frames = this.writes = 0
     this.drained = this.drainedBytes = this.abandoned = this.abandonedBytes = 0
+    this.dialled.h1 = this.dialled.h2 = this.taken.h1 = this.taken.h2 = 0
     this.errors.clear()
   }
 
   /** Adds what `other` counted. */
   add(other: Counters): void {
     this.requests += other.requests
-    this.dialled += other.dialled
     this.reused += other.reused
     this.drained += other.drained
     this.drainedBytes += other.drainedBytes
     this.abandoned += other.abandoned
     this.abandonedBytes += other.abandonedBytes
     this.retries += other.retries
+    this.frames += other.frames
+    this.writes += other.writes
+    for (const protocol of ['h1', 'h2'] as const) {
+      this.dialled[protocol] += other.dialled[protocol]
+      this.taken[protocol] += other.taken[protocol]
+    }
     for (const [code, times] of other.errors) this.countError(code, times)
   }
 }
 
-/** The counts of the present. */
-export interface Census {
-  readonly connections: number
-  readonly idle: number
-  readonly active: number
-  readonly dialling: number
-  readonly waiting: number
+/** The counts of the present, and what the HTTP/2 connections of the present have sent. */
+export class Census {
+  idle = 0
+  active = 0
+  dialling = 0
+  waiting = 0
+  frames = 0
+  writes = 0
+  readonly connections: Record<ClientProtocol, number> = { h1: 0, h2: 0 }
+  readonly streams: Record<ClientProtocol, number> = { h1: 0, h2: 0 }
+
+  add(other: Census): void {
+    this.idle += other.idle
+    this.active += other.active
+    this.dialling += other.dialling
+    this.waiting += other.waiting
+    this.frames += other.frames
+    this.writes += other.writes
+    for (const protocol of ['h1', 'h2'] as const) {
+      this.connections[protocol] += other.connections[protocol]
+      this.streams[protocol] += other.streams[protocol]
+    }
+  }
 }
 
 /** One view of `census` and `counters`. */
 export function poolCounts(census: Census, counters: Counters): PoolCounts {
+  const { connections, streams } = census
+  const total = connections.h1 + connections.h2
+  const frames = census.frames + counters.frames
+  const writes = census.writes + counters.writes
   return {
-    connections: census.connections,
+    connections: total,
     idle: census.idle,
     active: census.active,
-    draining: census.connections - census.idle - census.active,
+    draining: total - census.idle - census.active,
     dialling: census.dialling,
+    streams: streams.h1 + streams.h2,
     waiting: census.waiting,
     requests: counters.requests,
-    dialled: counters.dialled,
+    dialled: counters.dialled.h1 + counters.dialled.h2,
     reused: counters.reused,
     drained: counters.drained,
     drainedBytes: counters.drainedBytes,
@@ -119,5 +189,16 @@ export function poolCounts(census: Census, counters: Counters): PoolCounts {
     abandonedBytes: counters.abandonedBytes,
     retries: counters.retries,
     errors: Object.fromEntries(counters.errors),
+    http1: protocolCounts('h1', census, counters),
+    http2: { ...protocolCounts('h2', census, counters), frames, writes, framesPerWrite: writes === 0 ? 0 : frames / writes },
+  }
+}
+
+function protocolCounts(protocol: ClientProtocol, census: Census, counters: Counters): ProtocolCounts {
+  return {
+    connections: census.connections[protocol],
+    streams: census.streams[protocol],
+    dialled: counters.dialled[protocol],
+    requests: counters.taken[protocol],
   }
 }

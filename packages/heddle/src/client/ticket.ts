@@ -1,4 +1,5 @@
 import { WheelNode, type Linked } from '../bytes/index.ts'
+import { ErrorCode } from '../h2/index.ts'
 import {
   CancelledError,
   CancelReason,
@@ -17,10 +18,12 @@ import type { PooledOrigin } from './origin.ts'
 /** What a request needs of its handler: to be told of its exchange, then of what happens on it. */
 export interface ClientExchangeHandler extends ExchangeHandler {
   /**
-   * Read when a kept-alive connection turned out to be dead before any byte of the request was put
-   * on the wire. True: the request moves on to another connection, and `onOpen` is called again
-   * with another exchange, from which everything is sent anew. Otherwise the exchange ends with an
-   * `unprocessed` error. Keep it true while whatever was sent so far can be sent again. Default false.
+   * Read when the server has certainly not acted on the request: a kept-alive connection turned out to
+   * be dead before any byte of it was on the wire, or an HTTP/2 server refused the stream, went away
+   * before it (GOAWAY) or wants HTTP/1.1 for it. True: the request moves on to another connection (three
+   * times at most with HTTP/2), and `onOpen` is called again with another exchange, from which everything
+   * is sent anew. Otherwise `onClose` brings the error, which is `unprocessed`. Keep it true while
+   * whatever was sent so far can be sent again. Default false.
    */
   readonly replayable?: boolean
   /**
@@ -36,18 +39,25 @@ export interface ClientExchangeHandler extends ExchangeHandler {
 export interface Ticket {
   /** Ends the request, whether it waits or runs; `onClose` follows in a later turn. O(1). Does nothing once it is over. */
   cancel(reason: CancelReason): void
-  /** True when the request went to a connection that had served another one before. */
+  /** True when the request went to a connection on which another one had been answered before. */
   readonly reused: boolean
   /** True once the head of a response, an informational one included, has arrived. */
   readonly responded: boolean
+  /** How often the request moved on to another connection (see `replayable`). */
+  readonly moves: number
 }
+
+/** RFC 9110 §15.5.20 */
+const misdirectedRequest = 421
+/** How often a request moves on from HTTP/2 connections: enough for a server that restarts, not enough to wear one down. */
+export const mostMoves = 3
 
 /**
  * Where a request stands:
  *
  *     Waiting ──connection──▶ Open ──▶ Over
  *        │  ▲                  │
- *        │  └── never sent ────┘
+ *        │  └─ not acted on ───┘
  *        └──cancel, limit, dial failed──▶ Ending ──next turn──▶ Over
  */
 export const TicketState = { Waiting: 0, Open: 1, Ending: 2, Over: 3 } as const
@@ -67,6 +77,9 @@ export class ClientTicket implements Ticket, ExchangeHandler, Linked {
   responded: boolean
   /** Set by `cancel` while open: it is not moved to another connection any more. */
   withdrawn: boolean
+  /** It was cancelled at another origin's connection, which does not answer for its own. */
+  misdirected: boolean
+  moves: number
   exchange: Exchange | undefined
   connection: PooledConnection | undefined
   /** Why this side ended it; told in place of what the engine makes of it. */
@@ -87,6 +100,8 @@ export class ClientTicket implements Ticket, ExchangeHandler, Linked {
     this.reused = false
     this.responded = false
     this.withdrawn = false
+    this.misdirected = false
+    this.moves = 0
     this.exchange = undefined
     this.connection = undefined
     this.failure = undefined
@@ -157,6 +172,11 @@ export class ClientTicket implements Ticket, ExchangeHandler, Linked {
   }
 
   onHead(head: Head, end: boolean): void {
+    const { connection } = this
+    if (connection !== undefined) {
+      connection.proven = true
+      if (connection.origin !== this.origin && head.status === misdirectedRequest && this.#leavesHost()) return
+    }
     this.responded = true
     this.handler.onHead(head, end)
   }
@@ -180,12 +200,13 @@ export class ClientTicket implements Ticket, ExchangeHandler, Linked {
   onClose(error: HeddleError | undefined): void {
     if (this.state !== TicketState.Open) return
     const connection = this.connection as PooledConnection
-    connection.tickets.remove(this)
+    connection.release(this)
     let told = error
     if (error !== undefined) {
-      // Only a connection that had served before: each such move uses one up, so moving ends.
-      if (error.unprocessed && this.reused && !this.responded && !this.withdrawn && this.handler.replayable === true) {
+      if (this.#mayMove(error, connection)) {
         this.#moveOn()
+        // What it leaves behind may be good for another request.
+        connection.offer()
         return
       }
       told = this.failure ?? error
@@ -197,10 +218,30 @@ export class ClientTicket implements Ticket, ExchangeHandler, Linked {
     this.handler.onClose(told)
   }
 
+  /** The connection of another origin will not do. True: the request goes to one of its own. */
+  #leavesHost(): boolean {
+    this.origin.misdirect()
+    if (this.withdrawn || this.handler.replayable !== true) return false
+    this.misdirected = true
+    this.exchange?.cancel(CancelReason.Cancelled)
+    return true
+  }
+
+  #mayMove(error: HeddleError, { protocol }: PooledConnection): boolean {
+    if (this.misdirected && !this.withdrawn) return true
+    const http1 = protocol === 'h2' && error.wireCode === ErrorCode.Http11Required && this.origin.requireHttp1()
+    if (this.withdrawn || this.responded || error instanceof CancelledError || this.handler.replayable !== true) return false
+    if (http1) return true
+    // With HTTP/1.1 only from a connection that had served before: each such move uses one up, so moving ends.
+    return error.unprocessed && (protocol === 'h2' ? this.moves < mostMoves : this.reused)
+  }
+
   #moveOn(): void {
     const { origin } = this
     const { pool } = origin
     origin.counters.retries++
+    this.moves++
+    this.misdirected = false
     this.exchange = undefined
     this.connection = undefined
     this.reused = false

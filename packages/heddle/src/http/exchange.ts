@@ -71,6 +71,12 @@ export interface Exchange {
   /** Gives receive credit back: counts the bytes of `onData`. A no-op after `onClose`. */
   consume(byteCount: number): void
   /**
+   * What the peer may send on this exchange ahead of `consume`, bytes, from now on: in place of what its
+   * connection gives every exchange, and without growing. Absent where exchanges have no windows of their
+   * own (HTTP/1.1).
+   */
+  limitWindow?(byteCount: number): void
+  /**
    * No more received data is wanted, sending goes on: HTTP/1.1 drains in the background, HTTP/2
    * answers NO_ERROR after its END_STREAM, HTTP/3 sends STOP_SENDING. `onData` and `onTrailers` are
    * not called again.

@@ -59,7 +59,7 @@ const defaults: DriverOptions = {}
 export class StreamDriver {
   readonly socket: SocketLike
   readonly clock: Clock
-  readonly counters: DriverCounters
+  counters: DriverCounters
   private engine: StreamEngine | undefined
   /** The engine after `close` or `reset`: it gets `receiveError` and nothing else. */
   private departed: StreamEngine | undefined
@@ -161,6 +161,20 @@ export class StreamDriver {
   }
 
   /**
+   * Puts `engine` in the place of the one that runs, which is not called again: for a port where the first
+   * bytes tell the protocol. May be called by that engine from inside `receive`, `receiveEnd` or `expire`;
+   * the turn goes on with the new one. `counters`: counts there from now on. Does nothing once the
+   * engine that was there has left.
+   */
+  replace(engine: StreamEngine, counters: DriverCounters = this.counters): void {
+    if (this.engine === undefined) return
+    this.engine.onDirty = ignore
+    this.engine = engine
+    this.counters = counters
+    engine.onDirty = this.onDirty
+  }
+
+  /**
    * Takes the engine off and leaves the socket as it is, paused and with nobody listening: for a
    * tunnel that something else continues. Everything sent must have left. Not for `pushed` drivers,
    * whose socket gives its bytes to nobody else: throws UsageError.
@@ -187,19 +201,24 @@ export class StreamDriver {
   }
 
   private receive(buffer: Uint8Array, byteCount: number): void {
-    this.counters.bytesRead += byteCount
     const { engine } = this
     // What comes after the engine left is read and dropped, lest the kernel answer it with RST.
-    if (engine === undefined) return
+    if (engine === undefined) return this.countRead(byteCount)
     const now = this.startTurn()
     try {
       this.running = true
       engine.receive(buffer, 0, byteCount, now)
-      this.finishTurn(engine, now)
+      // Not before: these bytes may have told where to count them.
+      this.countRead(byteCount)
+      this.finishTurn(this.engine ?? engine, now)
     } catch (error) {
       this.bug(error)
     }
     this.endTurn()
+  }
+
+  private countRead(byteCount: number): void {
+    this.counters.bytesRead += byteCount
   }
 
   private receiveEnd(): void {
@@ -209,7 +228,7 @@ export class StreamDriver {
     try {
       this.running = true
       engine.receiveEnd(now)
-      this.finishTurn(engine, now)
+      this.finishTurn(this.engine ?? engine, now)
     } catch (error) {
       this.bug(error)
     }
@@ -229,7 +248,7 @@ export class StreamDriver {
       if (engine.deadline <= now) {
         this.running = true
         engine.expire(now)
-        this.finishTurn(engine, now)
+        this.finishTurn(this.engine ?? engine, now)
       } else {
         this.watchDeadline(engine, now)
       }

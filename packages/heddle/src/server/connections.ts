@@ -1,36 +1,82 @@
 import { List, type Linked } from '../bytes/index.ts'
-import { ServerConnection, type Http1Options } from '../h1/index.ts'
-import type { ConnectionHandler, Exchange, ExchangeHandler, HeddleError } from '../http/index.ts'
-import type { Accepted, Clock, DriverCounters, DriverOptions } from '../io/index.ts'
+import { ServerConnection as Http1Connection, type Http1Options } from '../h1/index.ts'
+import { ResetCounts, ServerConnection as Http2Connection, type Http2Options } from '../h2/index.ts'
+import { UsageError, type ConnectionHandler, type Exchange, type ExchangeHandler, type HeddleError, type Instant } from '../http/index.ts'
+import { protocolOf, type Accepted, type Clock, type DriverCounters, type DriverOptions, type StreamDriver } from '../io/index.ts'
+import { Detector, type ConnectionEngine, type DetectorOwner } from './detect.ts'
+import { TunnelGate } from './tunnel-gate.ts'
 
 /** Chooses who answers an exchange that begins. */
 export type Acceptor = (exchange: Exchange) => ExchangeHandler
 
+/** What all connections of a server are made with. */
+export interface ConnectionsOptions {
+  readonly clock: Clock
+  readonly acceptor: Acceptor
+  /** Undefined: not spoken. At least one is. */
+  readonly http1: Http1Options | undefined
+  readonly http2: Http2Options | undefined
+  /** ms until a plain-text connection has said which of the two it speaks. */
+  readonly headTimeout: number
+  /** Protocols that may be tunnelled to over HTTP/2. */
+  readonly tunnels: readonly string[]
+  onBug(error: unknown): void
+}
+
+/** What the connections of one protocol came to. */
+export class ProtocolTotals {
+  /** Connections that began to speak it. */
+  accepted: number
+  /** Exchanges begun. */
+  requests: number
+  /** Frames sent on connections that are over; 0 for HTTP/1.1. */
+  frames: number
+  readonly counters: DriverCounters
+  readonly driver: DriverOptions
+
+  constructor(onBug: (error: unknown) => void) {
+    this.accepted = 0
+    this.requests = 0
+    this.frames = 0
+    this.counters = { writes: 0, bytesRead: 0, bytesWritten: 0 }
+    this.driver = { counters: this.counters, onBug }
+  }
+}
+
+/** How the connections of one protocol are now. */
+export interface ProtocolCensus {
+  connections: number
+  exchanges: number
+  /** Frames sent so far, on connections that are over too. */
+  frames: number
+}
+
 /** All connections of a server, and what they counted. */
 export class Connections {
   readonly list: List<ServedConnection>
-  readonly counters: DriverCounters
-  readonly acceptor: Acceptor
-  requests: number
+  readonly options: ConnectionsOptions
+  readonly http1: ProtocolTotals
+  readonly http2: ProtocolTotals
+  readonly resets: ResetCounts
+  readonly http2Options: Http2Options
   drained: number
   drainAbandoned: number
   drainedBytes: number
-  readonly #clock: Clock
-  readonly #http1: Http1Options
-  readonly #driver: DriverOptions
+  /** TLS connections dropped because what ALPN chose is not spoken. */
+  unspoken: number
   #closing: boolean
 
-  constructor(clock: Clock, http1: Http1Options, acceptor: Acceptor, onBug: (error: unknown) => void) {
+  constructor(options: ConnectionsOptions) {
     this.list = new List()
-    this.counters = { writes: 0, bytesRead: 0, bytesWritten: 0 }
-    this.acceptor = acceptor
-    this.requests = 0
+    this.options = options
+    this.http1 = new ProtocolTotals(options.onBug)
+    this.http2 = new ProtocolTotals(options.onBug)
+    this.resets = new ResetCounts()
+    this.http2Options = { ...options.http2, resets: this.resets }
     this.drained = 0
     this.drainAbandoned = 0
     this.drainedBytes = 0
-    this.#clock = clock
-    this.#http1 = http1
-    this.#driver = { counters: this.counters, onBug }
+    this.unspoken = 0
     this.#closing = false
   }
 
@@ -41,37 +87,56 @@ export class Connections {
       accepted.socket.destroy()
       return
     }
-    const connection = new ServedConnection(this)
-    const engine = new ServerConnection(accepted.info, connection, this.#http1, this.#clock.now())
-    connection.engine = engine
+    const { clock, http1, http2, headTimeout } = this.options
+    const connection = new ServedConnection(this, accepted)
+    if (accepted.info.tls !== undefined) {
+      const protocol = protocolOf(accepted.alpn)
+      if (protocol === undefined || (protocol === 'h1' ? http1 : http2) === undefined) {
+        this.unspoken++
+        accepted.socket.destroy()
+        return
+      }
+      connection.begin(protocol, clock.now())
+    } else if (http1 === undefined) connection.begin('h2', clock.now())
+    else if (http2 === undefined) connection.begin('h1', clock.now())
+    else connection.engine = new Detector(connection, headTimeout, clock.now())
     this.list.append(connection)
-    accepted.attach(engine, this.#driver)
+    connection.start()
   }
 
-  /** No new exchanges: idle connections close, the others when their exchange is over. */
+  /** No new exchanges: idle connections close, the others when their exchanges are over. */
   shutdown(): void {
     this.#closing = true
     for (const connection of this.#all()) connection.engine?.shutdown()
   }
 
+  /** Connections without an open exchange close; others are left alone. */
+  shutdownIdle(): void {
+    for (const connection of this.#all()) if (connection.engine?.openExchanges === 0) connection.engine.shutdown()
+  }
+
   /** Every connection ends now, open exchanges with `error`. */
   abort(error: HeddleError): void {
-    this.#closing = true
     for (const connection of this.#all()) connection.engine?.abort(error)
   }
 
-  /** Open exchanges, connections without one, and connections that have a deadline. */
-  census(): { exchanges: number; idle: number; deadlines: number } {
-    let exchanges = 0
+  /** Connections without an exchange and those that have a deadline, and what each protocol has open. O(connections). */
+  census(): { idle: number; deadlines: number; http1: ProtocolCensus; http2: ProtocolCensus } {
     let idle = 0
     let deadlines = 0
+    const http1 = { connections: 0, exchanges: 0, frames: 0 }
+    const http2 = { connections: 0, exchanges: 0, frames: this.http2.frames }
     for (let connection = this.list.first; connection !== undefined; connection = connection.next) {
-      const engine = connection.engine as ServerConnection
-      exchanges += engine.openExchanges
+      const engine = connection.engine as ConnectionEngine
       if (engine.openExchanges === 0) idle++
       if (engine.deadline !== Infinity) deadlines++
+      if (connection.totals === undefined) continue
+      const protocol = connection.totals === this.http1 ? http1 : http2
+      protocol.connections++
+      protocol.exchanges += engine.openExchanges
+      if (engine instanceof Http2Connection) protocol.frames += engine.framesSent
     }
-    return { exchanges, idle, deadlines }
+    return { idle, deadlines, http1, http2 }
   }
 
   // Connections leave the list while they are told.
@@ -83,25 +148,56 @@ export class Connections {
 }
 
 /** One connection of a server, as its engine's owner. */
-export class ServedConnection implements ConnectionHandler, Linked {
+export class ServedConnection implements ConnectionHandler, DetectorOwner, Linked {
   previous: ServedConnection | undefined
   next: ServedConnection | undefined
-  engine: ServerConnection | undefined
+  engine: ConnectionEngine | undefined
+  /** The totals of the protocol it speaks; undefined until that is known. */
+  totals: ProtocolTotals | undefined
   readonly #owner: Connections
+  readonly #accepted: Accepted
+  #driver: StreamDriver | undefined
 
-  constructor(owner: Connections) {
+  constructor(owner: Connections, accepted: Accepted) {
     this.previous = undefined
     this.next = undefined
     this.engine = undefined
+    this.totals = undefined
     this.#owner = owner
+    this.#accepted = accepted
+    this.#driver = undefined
+  }
+
+  begin(protocol: 'h1' | 'h2', acceptedAt: Instant): ConnectionEngine {
+    const owner = this.#owner
+    const { info } = this.#accepted
+    const totals = protocol === 'h1' ? owner.http1 : owner.http2
+    const engine =
+      protocol === 'h1'
+        ? new Http1Connection(info, this, owner.options.http1 ?? {}, acceptedAt)
+        : new Http2Connection(info, this, owner.http2Options, acceptedAt)
+    totals.accepted++
+    this.engine = engine
+    this.totals = totals
+    this.#driver?.replace(engine, totals.counters)
+    return engine
+  }
+
+  /** Starts to read. */
+  start(): void {
+    const engine = this.engine
+    if (engine === undefined) throw new UsageError('a connection without an engine')
+    this.#driver = this.#accepted.attach(engine, (this.totals ?? this.#owner.http1).driver)
   }
 
   onReady(): void {}
 
   onExchange(exchange: Exchange): ExchangeHandler {
-    const owner = this.#owner
-    owner.requests++
-    return owner.acceptor(exchange)
+    const { options } = this.#owner
+    const totals = this.totals as ProtocolTotals
+    totals.requests++
+    if (options.tunnels.length > 0 && totals === this.#owner.http2) return new TunnelGate(exchange, options.tunnels, options.acceptor)
+    return options.acceptor(exchange)
   }
 
   onCapacity(): void {}
@@ -116,6 +212,8 @@ export class ServedConnection implements ConnectionHandler, Linked {
   }
 
   onClose(): void {
-    this.#owner.list.remove(this)
+    const owner = this.#owner
+    if (this.engine instanceof Http2Connection) owner.http2.frames += this.engine.framesSent
+    owner.list.remove(this)
   }
 }

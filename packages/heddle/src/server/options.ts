@@ -1,5 +1,6 @@
 import type { Exchange, ExchangeHandler } from '../http/index.ts'
 import type { Http1Limits } from '../h1/index.ts'
+import type { Http2Limits } from '../h2/index.ts'
 import type { Clock, listen, TlsServerOptions } from '../io/index.ts'
 import type { Request } from '../web/index.ts'
 import type { RequestContext } from './request-context.ts'
@@ -22,6 +23,9 @@ export interface FetchApp {
 /** Answers a request: called with it and with what is known of its connection; returns the response or a promise of it. */
 export type FetchHandler = FetchApp['fetch']
 
+/** A protocol by its ALPN name (RFC 7301). */
+export type ServedProtocol = 'h2' | 'http/1.1'
+
 /** Where {@link serve} listens, what it answers, and its limits. Everything but `fetch` or `onExchange` has a default; times are in ms, sizes in bytes. */
 export interface ServeOptions {
   /** Default 0: any free one; see `server.port`. */
@@ -39,8 +43,18 @@ export interface ServeOptions {
   readonly fetch?: FetchHandler | FetchApp
   /** Answers exchanges at the engine's speed, instead of `fetch`. */
   readonly onExchange?: (exchange: Exchange) => ExchangeHandler
-  /** HTTP/1.1's limits and time limits, where they shall differ from `serverLimits`. */
+  /**
+   * Protocols this server speaks, best first: what ALPN chooses from on a TLS port, and what a plain-text
+   * port understands (HTTP/2 there by prior knowledge). Default `['h2', 'http/1.1']`.
+   */
+  readonly protocols?: readonly ServedProtocol[]
+  /**
+   * Limits and time limits that shall differ from `serverLimits`. They hold for HTTP/1.1, and those
+   * HTTP/2 has by the same name hold there too.
+   */
   readonly limits?: Partial<Http1Limits>
+  /** HTTP/2's limits and time limits, where they shall differ from `http2Limits` and `limits`. */
+  readonly http2?: Partial<Http2Limits>
   /**
    * A client that closes its sending side still waits for its answer. Default false: it has gone, its
    * exchange ends and `request.signal` aborts, which is how a client that leaves is noticed at once.
@@ -53,11 +67,20 @@ export interface ServeOptions {
   /** ms until a TLS handshake must be done. Default 10000. */
   readonly handshakeTimeout?: number
   /**
-   * With `onExchange`: protocols (lower case) whose Upgrade becomes a CONNECT head with that
-   * `protocol`. Default none: Upgrade is ignored and the request is an ordinary one.
+   * With `onExchange`: protocols (lower case) that may be tunnelled to. An HTTP/1.1 request with such
+   * an `Upgrade` and an HTTP/2 extended CONNECT (RFC 8441) become the same CONNECT head with that
+   * `protocol`; Upgrade to another is ignored, an extended CONNECT to another answered with 501. With any,
+   * HTTP/2 clients are told SETTINGS_ENABLE_CONNECT_PROTOCOL, which cannot be withdrawn. Default none.
    */
   readonly upgrades?: readonly string[]
-  /** Sec-WebSocket-Accept for a key; needed for `websocket` among `upgrades`. */
+  /**
+   * False: HTTP/2 clients are offered no extended CONNECT, whatever the `upgrades`; those are for
+   * HTTP/1.1 then. Default true.
+   */
+  readonly extendedConnect?: boolean
+  /** With `onExchange`: `websocket` is among the `upgrades`. Default false. */
+  readonly websocket?: boolean
+  /** Sec-WebSocket-Accept for a key. Default: RFC 6455's. */
   readonly websocketAccept?: (key: string) => string
   /**
    * Told what a fetch handler threw, and other failures of answering; `request` is undefined for
@@ -102,11 +125,11 @@ export interface ServerStats {
   readonly requests: number
   /** Connections since the start. */
   readonly accepted: number
-  /** Dropped because of `maxConnections` or `maxHandshakes`. */
+  /** Dropped because of `maxConnections` or `maxHandshakes`, or because ALPN chose nothing that is spoken here. */
   readonly rejected: number
   readonly handshakesFailed: number
   readonly acceptErrors: number
-  /** Unread request bodies that were read to their end after the response, and those given up. */
+  /** Unread request bodies of HTTP/1.1 that were read to their end after the response, and those given up. */
   readonly drained: number
   readonly drainAbandoned: number
   /** Content bytes thrown away so. */
@@ -115,4 +138,32 @@ export interface ServerStats {
   readonly writes: number
   readonly bytesRead: number
   readonly bytesWritten: number
+  readonly http1: ProtocolStats
+  readonly http2: Http2Stats
+}
+
+/** Counts of the connections that speak one protocol; those that have not said a byte yet are in neither. */
+export interface ProtocolStats {
+  /** Connections that stand. */
+  readonly connections: number
+  /** Connections that began to speak it, since the start. */
+  readonly accepted: number
+  /** Exchanges that are not over. */
+  readonly exchanges: number
+  /** Exchanges begun since the start. */
+  readonly requests: number
+  readonly writes: number
+  readonly bytesRead: number
+  readonly bytesWritten: number
+}
+
+export interface Http2Stats extends ProtocolStats {
+  /** Frames sent since the start. */
+  readonly frames: number
+  /** `frames` by `writes`: how well frames are batched; 0 before the first write. */
+  readonly framesPerWrite: number
+  /** Streams this server reset, by the name of RFC 9113 §7: `{ NO_ERROR: 2 }` for two uploads nobody wanted to the end. */
+  readonly resetsSent: Readonly<Record<string, number>>
+  /** Streams the clients reset, likewise. */
+  readonly resetsReceived: Readonly<Record<string, number>>
 }

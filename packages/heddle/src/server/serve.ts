@@ -1,15 +1,16 @@
-import { checkLimits, checkOptionNames, UsageError } from '../http/index.ts'
-import { serverLimits, type Http1Options } from '../h1/index.ts'
+import { checkOptionNames, UsageError } from '../http/index.ts'
+import { serverLimits } from '../h1/index.ts'
 import { listen, systemClock } from '../io/index.ts'
 import { Connections, type Acceptor } from './connections.ts'
 import { FetchExchange, FetchFace } from './fetch-exchange.ts'
 import { serveOptionNames } from './option-names.ts'
 import type { ServeOptions } from './options.ts'
+import { extendedProtocols, http1Options, http2Options, servedProtocols, tunnelledProtocols } from './protocol-options.ts'
 import { Server } from './server.ts'
 
 /**
- * Starts a server; resolves when it listens. Rejects with the system's error (EADDRINUSE, EACCES…),
- * or UsageError for options that contradict each other or are none.
+ * Starts a server of HTTP/1.1 and HTTP/2; resolves when it listens. Rejects with the system's error
+ * (EADDRINUSE, EACCES…), or UsageError for options that contradict each other or are none.
  *
  * ```ts
  * await using server = await serve({ port: 8080, fetch: () => new Response('hello') })
@@ -19,7 +20,18 @@ export async function serve(options: ServeOptions): Promise<Server> {
   checkOptionNames('serve', '', options, serveOptionNames)
   const { clock = systemClock(), tls } = options
   const face = new FetchFace(options)
-  const connections = new Connections(clock, http1Options(options, clock), acceptor(options, face), face.report)
+  const protocols = servedProtocols(options)
+  const http1 = http1Options(options, clock)
+  const http2 = http2Options(options, clock)
+  const connections = new Connections({
+    clock,
+    acceptor: acceptor(options, face),
+    http1: protocols.includes('http/1.1') ? http1 : undefined,
+    http2: protocols.includes('h2') ? http2 : undefined,
+    headTimeout: options.limits?.headTimeout ?? serverLimits.headTimeout,
+    tunnels: extendedProtocols(options),
+    onBug: face.report,
+  })
   const listener = await (options.listen ?? listen)({
     clock,
     hostname: options.hostname,
@@ -27,7 +39,7 @@ export async function serve(options: ServeOptions): Promise<Server> {
     path: options.path,
     backlog: options.backlog,
     maxConnections: options.maxConnections,
-    tls,
+    tls: tls === undefined || tls === null ? tls : { ...tls, alpn: tls.alpn ?? protocols },
     handshakeTimeout: options.handshakeTimeout,
     maxHandshakes: options.maxHandshakes,
     reusePort: options.reusePort,
@@ -35,23 +47,13 @@ export async function serve(options: ServeOptions): Promise<Server> {
     onConnection: (accepted) => connections.accept(accepted),
     onError: face.report,
   })
-  return new Server(clock, listener, connections, tls !== undefined)
+  return new Server(clock, listener, connections, tls === undefined ? undefined : protocols)
 }
 
 function acceptor(options: ServeOptions, face: FetchFace): Acceptor {
   const { onExchange, fetch } = options
   if ((onExchange === undefined) === (fetch === undefined)) throw new UsageError('serve needs either fetch or onExchange')
   if (onExchange !== undefined) return onExchange
-  if (options.upgrades !== undefined && options.upgrades.length > 0) throw new UsageError('upgrades need onExchange')
+  if (tunnelledProtocols(options).length > 0) throw new UsageError('upgrades need onExchange')
   return (exchange) => new FetchExchange(face, exchange)
-}
-
-function http1Options(options: ServeOptions, clock: { httpDate(): string }): Http1Options {
-  return {
-    date: clock,
-    ...(options.limits === undefined ? undefined : { limits: checkLimits('serve', 'limits', options.limits, serverLimits) }),
-    ...(options.upgrades === undefined ? undefined : { upgrades: options.upgrades }),
-    ...(options.halfOpen === undefined ? undefined : { halfOpen: options.halfOpen }),
-    ...(options.websocketAccept === undefined ? undefined : { websocketAccept: options.websocketAccept }),
-  }
 }

@@ -1,7 +1,8 @@
 import { checkOptionNames, HeddleError, type Address, type OptionNames } from '../http/index.ts'
 import { Alarm, systemClock, type Clock, type Listener, type TlsServerOptions } from '../io/index.ts'
 import type { Connections } from './connections.ts'
-import type { CloseOptions, ServerStats } from './options.ts'
+import type { CloseOptions, ServedProtocol, ServerStats } from './options.ts'
+import { statsOf } from './stats.ts'
 
 const closeDeadline = 10_000
 const closeOptionNames: OptionNames<CloseOptions> = { deadline: true }
@@ -13,18 +14,19 @@ export class Server implements AsyncDisposable {
   readonly #clock: Clock
   readonly #listener: Listener
   readonly #connections: Connections
-  readonly #secure: boolean
+  /** What ALPN chooses from; undefined: no TLS. */
+  readonly #alpn: readonly ServedProtocol[] | undefined
   readonly #alarm: Alarm
   readonly #look: Alarm
   #closing: PromiseWithResolvers<void> | undefined
   /** Keeps the process running while it closes. */
   #hold: NodeJS.Timeout | undefined
 
-  constructor(clock: Clock, listener: Listener, connections: Connections, secure: boolean) {
+  constructor(clock: Clock, listener: Listener, connections: Connections, alpn: readonly ServedProtocol[] | undefined) {
     this.#clock = clock
     this.#listener = listener
     this.#connections = connections
-    this.#secure = secure
+    this.#alpn = alpn
     this.#alarm = new Alarm(() => this.#cut())
     this.#look = new Alarm(() => this.#watch())
     this.#closing = undefined
@@ -51,32 +53,12 @@ export class Server implements AsyncDisposable {
     const { address, port, family } = this.#listener.address
     if (family === 'unix') return `unix:${address}`
     const host = address === '::' || address === '0.0.0.0' ? 'localhost' : family === 'IPv6' ? `[${address}]` : address
-    return `${this.#secure ? 'https' : 'http'}://${host}:${port}`
+    return `${this.#alpn === undefined ? 'http' : 'https'}://${host}:${port}`
   }
 
   /** Counts of now and since the start. O(connections). */
   stats(): ServerStats {
-    const { counters } = this.#listener
-    const connections = this.#connections
-    const census = connections.census()
-    return {
-      connections: this.#listener.connections,
-      idleConnections: census.idle,
-      handshakes: this.#listener.handshakes,
-      exchanges: census.exchanges,
-      deadlines: census.deadlines,
-      requests: connections.requests,
-      accepted: counters.accepted,
-      rejected: counters.refused + counters.handshakesRefused,
-      handshakesFailed: counters.handshakesFailed,
-      acceptErrors: counters.acceptErrors,
-      drained: connections.drained,
-      drainAbandoned: connections.drainAbandoned,
-      drainedBytes: connections.drainedBytes,
-      writes: connections.counters.writes,
-      bytesRead: connections.counters.bytesRead,
-      bytesWritten: connections.counters.bytesWritten,
-    }
+    return statsOf(this.#listener, this.#connections)
   }
 
   /**
@@ -85,7 +67,18 @@ export class Server implements AsyncDisposable {
    * and `names` as they are. Throws UsageError for what cannot be used, and changes nothing then.
    */
   updateTls(tls: TlsServerOptions): void {
-    this.#listener.updateTls(tls)
+    this.#listener.updateTls({ ...tls, alpn: tls.alpn ?? this.#alpn })
+  }
+
+  /** Closes the connections that have no open exchange, and goes on listening. HTTP/2 clients are told by GOAWAY. */
+  closeIdleConnections(): void {
+    // Outside of the run of an engine, from inside which a handler may have called.
+    this.#clock.soon(() => this.#connections.shutdownIdle())
+  }
+
+  /** Cuts every connection, with the exchanges that are open, and goes on listening. */
+  closeAllConnections(): void {
+    this.#clock.soon(() => this.#connections.abort(new HeddleError('SHUTDOWN', 'the server cuts its connections')))
   }
 
   /** Lets the process live as long as it listens (the default). */
@@ -101,8 +94,9 @@ export class Server implements AsyncDisposable {
   }
 
   /**
-   * Stops gracefully: accepts no more, closes idle connections, answers running exchanges with
-   * `Connection: close`, and cuts what is left at the deadline. Resolves when no connection is left.
+   * Stops gracefully: accepts no more, closes idle connections, lets running exchanges end (HTTP/1.1
+   * answers with `Connection: close`, HTTP/2 clients are told twice by GOAWAY, so that no request on its
+   * way is lost), and cuts what is left at the deadline. Resolves when no connection is left.
    * A second call may bring the deadline forward.
    */
   close(options: CloseOptions = {}): Promise<void> {

@@ -17,6 +17,8 @@ export {
 } from './conformance/stage.ts'
 export { EngineLoop, type EngineLoopOptions, type EngineSink } from './engine-loop.ts'
 export { type WorldEvent } from './events.ts'
+export { Http2Peer, http2Frames, type WantedFrame } from './h2-peer.ts'
+export { literalBlock, preface as http2Preface, type DebugFrame } from '../h2/index.ts'
 export { collectGarbage, memoryNow } from './leaks.ts'
 export { Link, type LinkOptions } from './link.ts'
 export { LinkSocket } from './link-socket.ts'

@@ -78,7 +78,7 @@ const requestLines: Record<string, string> = {
   'Transfer-Encoding in HTTP/1.0': `POST / HTTP/1.0\r\n${host}Transfer-Encoding: chunked\r\n`,
   'HTTP/2.0': `POST / HTTP/2.0\r\n${host}`,
   'HTTP/0.9': 'GET /\r\n',
-  'the preface of HTTP/2': 'PRI * HTTP/2.0\r\n\r\nSM\r\n',
+  'almost the preface of HTTP/2': 'PRI * HTTP/2.0\r\n\r\nSN\r\n',
 }
 
 const chunked = `POST /chunked HTTP/1.1\r\n${host}Transfer-Encoding: chunked\r\n\r\n`

@@ -1,0 +1,47 @@
+import { once } from 'node:events'
+import { createInterface } from 'node:readline'
+import { startNode, stop, type Running } from './processes.ts'
+import type { Result } from './report.ts'
+import { alternate, measured, type Lane } from './rounds.ts'
+import type { RaceOptions } from './main.ts'
+
+/** One client of a race: a `kind` of `contestants/client.ts`. */
+export interface ClientLane {
+  readonly contestant: string
+  readonly variant: string
+  readonly kind: string
+  /** Requests in flight. */
+  readonly concurrency: number
+}
+
+/** Runs clients against `origin`, in turns. */
+export async function raceClients(
+  clients: readonly ClientLane[],
+  origin: Running,
+  { rounds, seconds, say }: RaceOptions,
+): Promise<Result[]> {
+  const running: Running[] = []
+  try {
+    const lanes: Lane[] = []
+    for (const { contestant, variant, kind, concurrency } of clients) {
+      const client = await startNode(0, './contestants/client.ts', [kind, origin.words[0] as string, String(concurrency)], {}, true)
+      running.push(client)
+      const lines = createInterface({ input: client.child.stdout as NodeJS.ReadableStream })
+      const go = async (): Promise<{ requests: number; seconds: number }> => {
+        client.child.stdin?.write(`go ${seconds * 1000}\n`)
+        const [line] = (await Promise.race([
+          once(lines, 'line'),
+          once(client.child, 'exit').then(() => {
+            throw new Error(`the client ${kind} ended during its run`)
+          }),
+        ])) as [string]
+        const [, requests, took] = line.split(' ')
+        return { requests: Number(requests), seconds: Number(took) }
+      }
+      lanes.push({ contestant, variant, run: () => measured(client.pid, go) })
+    }
+    return await alternate(lanes, rounds, say)
+  } finally {
+    for (const one of running) await stop(one)
+  }
+}

@@ -1,0 +1,3 @@
+module heddle.example/bench
+
+go 1.24

@@ -1,0 +1,222 @@
+import { lookup as systemLookup } from 'node:dns'
+import type { LookupFunction } from 'node:net'
+import { HeddleError, NetworkError, type Instant } from '../http/index.ts'
+import { Alarm, type Dialled, type DialOptions } from '../io/index.ts'
+import type { Coalescing } from './coalescing.ts'
+import type { PooledConnection } from './connection.ts'
+import type { PooledOrigin } from './origin.ts'
+
+/** ms before the first new attempt after a dial failed while other connections live, doubled each time … */
+const firstPause = 100
+/** … up to this. */
+const longestPause = 5_000
+
+interface Attempt {
+  cancel(): void
+}
+
+/** The connections to one origin that are being made: when there is to be one more, and what becomes of those that fail. */
+export class Dials {
+  readonly #origin: PooledOrigin
+  readonly #attempts: Set<Attempt>
+  /** The last one failed: one at a time until one succeeds. */
+  #suspect: boolean
+  /** Attempts in a row that failed while other connections lived. */
+  #failures: number
+  /** No new attempt before this while other connections live. */
+  #pausedUntil: Instant
+  /** Armed while requests wait for the end of the pause. */
+  #pause: Alarm | undefined
+
+  constructor(origin: PooledOrigin) {
+    this.#origin = origin
+    this.#attempts = new Set()
+    this.#suspect = false
+    this.#failures = 0
+    this.#pausedUntil = 0
+    this.#pause = undefined
+  }
+
+  get size(): number {
+    return this.#attempts.size
+  }
+
+  /**
+   * True if another one would be of use and the origin's own limit allows it. While nobody knows what the
+   * origin speaks, one at a time: it tells whether more are needed.
+   */
+  get isWanted(): boolean {
+    const { protocol, pool, waiting, streamsPerConnection } = this.#origin
+    const { size } = this.#attempts
+    if (waiting.length === 0 || !this.#isAllowed) return false
+    if (protocol === undefined) return size === 0
+    if (protocol === 'h1') return waiting.length > size
+    if (!pool.settings.connectsWhenFull) return size === 0 && !this.#origin.hasStreams
+    return waiting.length > size * streamsPerConnection
+  }
+
+  get #isAllowed(): boolean {
+    const { pool, connections, leaving } = this.#origin
+    const { maxConnectionsPerOrigin } = pool.settings
+    const taken = connections.size + this.#attempts.size
+    if (taken < maxConnectionsPerOrigin) return true
+    // What a leaving HTTP/2 connection still has to finish may take hours: new requests do not wait for it.
+    return taken - leaving < maxConnectionsPerOrigin && taken < maxConnectionsPerOrigin * 2
+  }
+
+  /**
+   * Starts one if there is a request waiting without one and the limits allow it. True: another could be
+   * of use; asked one at a time, so that origins share the room they compete for.
+   */
+  maybeStart(): boolean {
+    if (!this.isWanted) return false
+    const origin = this.#origin
+    const { pool } = origin
+    if (this.#suspect && this.#attempts.size > 0) return false
+    if (this.#suspect && origin.hasUsable && pool.clock.now() < this.#pausedUntil) {
+      this.#pause ??= new Alarm(() => this.#endPause())
+      pool.arm(this.#pause, this.#pausedUntil)
+      return false
+    }
+    const host = pool.coalescing?.named(origin)
+    if (host !== undefined) {
+      origin.shareWith(host)
+      return false
+    }
+    if (!pool.room.left) {
+      pool.room.block(origin)
+      return false
+    }
+    this.#start()
+    return true
+  }
+
+  /** Ends those that no request waits for. */
+  cancelAll(): void {
+    for (const attempt of this.#attempts) this.#withdraw(attempt)
+  }
+
+  /** Nobody waits for the end of a pause. */
+  stopPausing(): void {
+    if (this.#pause !== undefined) this.#origin.pool.disarm(this.#pause)
+  }
+
+  #start(): void {
+    const origin = this.#origin
+    const { pool, route } = origin
+    const attempt: Attempt = { cancel: () => {} }
+    this.#attempts.add(attempt)
+    pool.room.take()
+    try {
+      const dial = pool.settings.connect(route.target, this.#optionsOf(attempt), (error, dialled) => {
+        if (!this.#attempts.delete(attempt)) dialled?.socket.destroy()
+        else if (dialled !== undefined) this.#succeeded(dialled)
+        else this.#failed(error as HeddleError)
+      })
+      attempt.cancel = () => dial.cancel()
+    } catch (cause) {
+      // An option that net or tls refuses, such as a certificate that is none.
+      this.#attempts.delete(attempt)
+      const error = new NetworkError('CONNECT_FAILED', 'no connection could be begun', { cause, unprocessed: true })
+      this.#failed(cause instanceof HeddleError ? cause : error)
+    }
+  }
+
+  #optionsOf(attempt: Attempt): DialOptions {
+    const origin = this.#origin
+    const { route, pool } = origin
+    if (origin.http1Required) return route.http1Options
+    const { coalescing } = pool
+    if (coalescing === undefined || !coalescing.mayReach(origin)) return route.options
+    return { ...route.options, lookup: this.#lookupOf(attempt, coalescing) }
+  }
+
+  /** A lookup that ends `attempt` if the name leads to where another origin's connection goes that will do. */
+  #lookupOf(attempt: Attempt, coalescing: Coalescing): LookupFunction {
+    const origin = this.#origin
+    const look = origin.route.options.lookup ?? (systemLookup as unknown as LookupFunction)
+    return (host, options, done) => {
+      look(host, options, (error, result, family) => {
+        const addresses = typeof result === 'string' ? [result] : (result ?? []).map(({ address }) => address)
+        const found = error === null || error === undefined ? coalescing.reached(origin, addresses) : undefined
+        if (found === undefined) done(error, result, family)
+        // Some lookups answer before there is a dial to end.
+        else origin.pool.clock.soon(() => this.#give(attempt, found))
+      })
+    }
+  }
+
+  /** `attempt` is not needed: the connection of another origin, `host`, will do. */
+  #give(attempt: Attempt, host: PooledConnection): void {
+    if (!this.#withdraw(attempt)) return
+    const origin = this.#origin
+    if (host.retired) origin.pool.makeDue(origin)
+    else origin.shareWith(host)
+  }
+
+  #withdraw(attempt: Attempt): boolean {
+    if (!this.#attempts.delete(attempt)) return false
+    attempt.cancel()
+    this.#origin.pool.left()
+    return true
+  }
+
+  #succeeded(dialled: Dialled): void {
+    const origin = this.#origin
+    const { pool, http1Required, route } = origin
+    const protocol = route.spokenOn(dialled.alpn, http1Required)
+    if (protocol === undefined) {
+      dialled.socket.destroy()
+      const message = `${origin.key} speaks none of ${route.protocols.join(', ')}`
+      return this.#failed(new NetworkError('TLS_FAILED', message, { unprocessed: true }))
+    }
+    if (protocol === 'h2' && http1Required) {
+      // It was on its way when the server asked for HTTP/1.1.
+      dialled.socket.destroy()
+      pool.left()
+      if (origin.waiting.length > 0) pool.makeDue(origin)
+      return
+    }
+    this.#suspect = false
+    this.#failures = 0
+    origin.connected(dialled, protocol)
+    // What was held back while the origin was suspect, or nobody knew what it speaks.
+    if (this.isWanted) pool.makeDue(origin)
+    // One connection does for all, where several were thought to be needed.
+    else if (protocol === 'h2' && origin.waiting.length === 0) this.cancelAll()
+  }
+
+  /**
+   * While others are under way, they decide. If nothing is left that could serve them, all who wait are
+   * told; else those who have waited as long as a connection may take, and the rest goes on waiting for
+   * the connections that live, with new attempts in growing intervals.
+   */
+  #failed(error: HeddleError): void {
+    const origin = this.#origin
+    const { pool, waiting } = origin
+    origin.counters.countError(error.code)
+    this.#suspect = true
+    pool.left()
+    if (this.#attempts.size > 0) return
+    if (!origin.hasUsable) {
+      this.#failures = 0
+      origin.failWaiting(error)
+      origin.maybeUnused()
+      return
+    }
+    const now = pool.clock.now()
+    const { connectTimeout } = pool.settings
+    for (let ticket = waiting.first; ticket !== undefined && now - ticket.since >= connectTimeout; ticket = waiting.first) {
+      origin.leave(ticket, error)
+    }
+    this.#pausedUntil = now + Math.min(firstPause * 2 ** this.#failures, longestPause)
+    this.#failures++
+    if (waiting.length > 0) pool.makeDue(origin)
+  }
+
+  #endPause(): void {
+    const { pool } = this.#origin
+    pool.timers--
+    pool.makeDue(this.#origin)
+  }
+}

@@ -1,0 +1,10 @@
+/** HTTP/2 (RFC 9113): the engine of both roles. */
+export { ClientConnection } from './client-connection.ts'
+export { DebugFields, literalBlock } from './debug-fields.ts'
+export { describeDebugFrame, readDebugFrame, writeDebugFrame, type DebugDependency, type DebugFrame } from './debug-frame.ts'
+export { ErrorCode, preface } from './frame.ts'
+export { clientLimits, serverLimits, type Http2Limits } from './limits.ts'
+export type { Http2Options } from './options.ts'
+export { ResetCounts } from './reset-counts.ts'
+export { ServerConnection } from './server-connection.ts'
+export { SettingId } from './settings.ts'

@@ -1,0 +1,157 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { HeddleError, responseHead } from '../http/index.ts'
+import { clientScript, getFields, getHead, postFields, serverScript } from '../testing/h2-peer.ts'
+import { Recording, World } from '../testing/index.ts'
+import { ErrorCode } from './frame.ts'
+
+test('a graceful shutdown: a GOAWAY that refuses nothing, a round trip, then the one that counts', () => {
+  const world = new World()
+  const { peer, engine, connection } = serverScript(world)
+  peer.sendHead(1, getFields, true)
+  peer.wantIdle('a request')
+  engine.shutdown()
+  engine.shutdown()
+  peer.wantFrame('go somewhere else', { type: 'GOAWAY', lastStreamId: 0x7fff_ffff, code: ErrorCode.NoError })
+  const ping = peer.wantFrame('how long does it take to get there?', { type: 'PING', ack: false })
+  peer.wantIdle('nothing is refused yet')
+  peer.sendHead(3, getFields, true)
+  peer.wantIdle('this was under way')
+  peer.send({ ...ping, ack: true })
+  peer.wantFrame('from now on', { type: 'GOAWAY', lastStreamId: 3, code: ErrorCode.NoError })
+  // Whoever comes now is too late; what keeps the connection in step still counts.
+  peer.sendHead(5, postFields, false).sendContent(5, 'too late', false).send({ type: 'RST_STREAM', streamId: 5, code: ErrorCode.Cancel })
+  peer.wantIdle('ignored')
+  assert.equal(connection.exchanges.length, 2)
+  for (const { exchange } of connection.exchanges) exchange?.sendHead(responseHead(204), true)
+  peer.wantHead('the first answer', 1, true)
+  peer.wantHead('the second', 3, true)
+  peer.peer.wantClose('and away', 'end')
+  peer.peer.end()
+  world.run()
+  assert.equal(connection.error, undefined)
+  assert.ok(connection.closed)
+})
+
+test('a client that does not answer the PING of a shutdown is told in time', () => {
+  const world = new World()
+  const { peer, engine } = serverScript(world)
+  peer.sendHead(1, getFields, true)
+  peer.wantIdle('a request')
+  engine.shutdown()
+  peer.wantFrame('one', { type: 'GOAWAY', lastStreamId: 0x7fff_ffff })
+  peer.wantFrame('ping', { type: 'PING' })
+  world.advance(1000)
+  peer.wantFrame('two', { type: 'GOAWAY', lastStreamId: 1 })
+})
+
+test('an idle server that shuts down says goodbye and goes', () => {
+  const world = new World()
+  const { peer, engine, connection } = serverScript(world)
+  engine.shutdown()
+  peer.wantFrame('one', { type: 'GOAWAY', lastStreamId: 0x7fff_ffff })
+  const ping = peer.wantFrame('ping', { type: 'PING' })
+  peer.send({ ...ping, ack: true })
+  peer.wantFrame('two', { type: 'GOAWAY', lastStreamId: 0 })
+  peer.peer.wantClose('and away', 'end')
+  assert.equal(connection.closed, false, 'it lingers for what the client still sends')
+  world.advance(1000)
+  assert.ok(connection.closed)
+  assert.equal(engine.deadline, Infinity)
+})
+
+test('a client that shuts down finishes what is open, and opens nothing', () => {
+  const { peer, engine, connection } = clientScript(new World())
+  const recording = new Recording()
+  engine.open(recording)?.sendHead(getHead(), true)
+  peer.wantHead('a request', 1, true)
+  engine.shutdown()
+  peer.wantFrame('goodbye', { type: 'GOAWAY', lastStreamId: 0, code: ErrorCode.NoError })
+  assert.equal(engine.openable, 0)
+  peer.sendHead(1, [':status', '200'], true)
+  peer.peer.wantClose('and away', 'end')
+  assert.equal(recording.error, undefined)
+  assert.equal(connection.error, undefined)
+  assert.ok(connection.closed)
+})
+
+test('GOAWAY from a client: its requests are answered, then the server goes', () => {
+  const { peer, connection } = serverScript(new World())
+  peer.sendHead(1, getFields, true).send({ type: 'GOAWAY', lastStreamId: 0, code: ErrorCode.NoError, debug: '' })
+  peer.wantIdle('a request')
+  assert.ok(connection.lines.includes('draining'))
+  connection.exchanges[0]?.exchange?.sendHead(responseHead(204), true)
+  peer.wantHead('the answer', 1, true)
+  peer.wantGoaway('and goodbye', ErrorCode.NoError)
+})
+
+test('an error lets the client read why: what it still sends is taken until it closes', () => {
+  const world = new World()
+  const { peer, connection, engine } = serverScript(world)
+  peer.sendHead(1, getFields, true).send({ type: 'RAW', typeCode: 6, flags: 0, streamId: 1, payload: Buffer.alloc(8) })
+  const goaway = peer.wantGoaway('PING on a stream', ErrorCode.ProtocolError)
+  assert.deepEqual([goaway.lastStreamId, goaway.debug], [1, 'PING on a stream'])
+  assert.equal(connection.exchanges[0]?.error?.wireCode, ErrorCode.ProtocolError)
+  peer.peer.send(Buffer.alloc(100_000))
+  world.run()
+  assert.equal(engine.wantsInput, true)
+  assert.equal(connection.closed, false)
+  peer.peer.send(Buffer.alloc(1_000_000))
+  world.run()
+  assert.ok(connection.closed, 'but not for ever')
+})
+
+test("the client's FIN ends open exchanges, and an idle connection in peace", () => {
+  const busy = serverScript(new World())
+  busy.peer.sendHead(1, getFields, true)
+  busy.peer.wantIdle('a request')
+  busy.peer.peer.end()
+  busy.peer.peer.wantClose('closed', 'end')
+  assert.equal(busy.connection.exchanges[0]?.error?.code, 'PEER_CLOSED')
+  assert.equal(busy.connection.error?.code, 'PEER_CLOSED')
+  const idle = serverScript(new World())
+  idle.peer.peer.end()
+  idle.peer.peer.wantClose('closed', 'end')
+  assert.equal(idle.connection.error, undefined)
+})
+
+test('a request that came whole with a FIN behind it is over', () => {
+  const { peer, connection } = serverScript(new World())
+  peer.sendHead(1, getFields, true)
+  peer.peer.end()
+  peer.peer.wantClose('closed', 'end')
+  assert.equal(connection.exchanges[0]?.error?.code, 'PEER_CLOSED')
+})
+
+test('abort is a reset, and nothing more is said', () => {
+  const { peer, engine, connection } = serverScript(new World())
+  peer.sendHead(1, getFields, true)
+  peer.wantIdle('a request')
+  const error = new HeddleError('SHUTDOWN', 'enough')
+  connection.exchanges[0]?.exchange?.sendHead(responseHead(200), true)
+  engine.abort(error)
+  engine.abort(error)
+  peer.peer.wantClose('cut off', 'reset')
+  assert.equal(connection.error, error)
+  // Its answer had not left.
+  assert.equal(connection.exchanges[0]?.error, error)
+})
+
+test('an answer is not over before it has left', () => {
+  const world = new World()
+  const { peer, engine, connection } = serverScript(world)
+  peer.sendHead(1, getFields, true)
+  peer.wantIdle('a request')
+  const { exchange } = connection.exchanges[0] as Recording
+  const full = { buffer: Buffer.alloc(1), length: 0, room: 0, reserve() {}, writeBytes() {}, writeLatin1() {} }
+  exchange?.sendHead(responseHead(200), false)
+  exchange?.sendData(Buffer.from('abc'), 0, 3, true)
+  assert.equal(engine.transmit(full, world.now()), true)
+  assert.equal(connection.exchanges[0]?.closed, false)
+  assert.equal(connection.exchanges[0]?.sent, 0)
+  peer.wantHead('the answer', 1, false)
+  peer.wantContent('leaves', 1, 3, true)
+  assert.equal(connection.exchanges[0]?.sent, 3)
+  assert.equal(connection.exchanges[0]?.closed, true)
+  assert.equal(connection.exchanges[0]?.error, undefined)
+})

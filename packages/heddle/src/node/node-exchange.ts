@@ -1,0 +1,230 @@
+import type { EventEmitter } from 'node:events'
+import {
+  CancelledError,
+  CancelReason,
+  fieldValue,
+  noFields,
+  reasonPhrase,
+  responseHead,
+  type ConnectionInfo,
+  type Exchange,
+  type ExchangeHandler,
+  type Fields,
+  type Head,
+  type HeddleError,
+} from '../http/index.ts'
+import { aborted } from './errors.ts'
+import { completeMessage, dumpMessage, IncomingMessage, isRead } from './incoming-message.ts'
+import { MessageSocket, type SocketOwner } from './message-socket.ts'
+import { responseClosed, responseSent, ServerResponse, type ResponseOwner } from './server-response.ts'
+
+/** What answers requests in Node's way: a function, an Express app, `koa.callback()`. What it returns is ignored, unless it is a promise that rejects. */
+export type RequestListener = (request: IncomingMessage, response: ServerResponse) => unknown
+
+export interface NodeListenerOptions {
+  /** Told what a listener threw or rejected with, and other failures of answering. Default: `console.error`. */
+  readonly onError?: (error: unknown, request: IncomingMessage | undefined) => void
+}
+
+/**
+ * Lets a listener of `(request, response)` answer exchanges of any version: give what it returns to
+ * `serve` as `onExchange`.
+ *
+ * ```ts
+ * const app = express()
+ * await using server = await serve({ port: 8080, onExchange: nodeListener(app) })
+ * ```
+ */
+export function nodeListener(listener: RequestListener, options: NodeListenerOptions = {}): (exchange: Exchange) => ExchangeHandler {
+  const report = options.onError ?? ((error: unknown): void => console.error(error))
+  return (exchange) => new NodeExchange(exchange, listener, report)
+}
+
+/** One request and its response between the engine and a listener. */
+class NodeExchange implements ExchangeHandler, SocketOwner, ResponseOwner {
+  readonly #exchange: Exchange
+  readonly #listener: RequestListener
+  readonly #report: (error: unknown, request: IncomingMessage | undefined) => void
+  #socket: MessageSocket | undefined
+  #request: IncomingMessage | undefined
+  #response: ServerResponse | undefined
+  /** Bytes of the request that its stream holds, and which are not credited to the client yet. */
+  #held: number
+  /** The client waits for 100 (Continue). */
+  #expects: boolean
+  /** All of the request came. */
+  #received: boolean
+  /** What is left of the request goes nowhere. */
+  #discarded: boolean
+  #closed: boolean
+  /** Cancelled from here. */
+  #cut: boolean
+
+  constructor(exchange: Exchange, listener: RequestListener, report: (error: unknown, request: IncomingMessage | undefined) => void) {
+    this.#exchange = exchange
+    this.#listener = listener
+    this.#report = report
+    this.#socket = undefined
+    this.#request = undefined
+    this.#response = undefined
+    this.#held = 0
+    this.#expects = false
+    this.#received = false
+    this.#discarded = false
+    this.#closed = false
+    this.#cut = false
+  }
+
+  get connection(): ConnectionInfo {
+    return this.#exchange.connection
+  }
+
+  // ── From the engine ─────────────────────────────────────────────────────────────────────────────
+
+  onHead(head: Head, end: boolean): void {
+    const exchange = this.#exchange
+    if (head.method === 'CONNECT') {
+      // RFC 9110 §9.3.6: an origin server that makes no tunnels.
+      exchange.sendHead(responseHead(501), true)
+      exchange.discard()
+      this.#discarded = true
+      return
+    }
+    this.#received = end
+    this.#expects = !end && fieldValue(head.fields, 'expect') !== undefined
+    const socket = new MessageSocket(this)
+    const request = new IncomingMessage(socket, head, end, exchange.protocol)
+    const response = new ServerResponse(request, socket, exchange, this)
+    this.#socket = socket
+    this.#request = request
+    this.#response = response
+    try {
+      const result = this.#listener.call(undefined, request, response)
+      if (isThenable(result)) result.then(undefined, (error: unknown) => this.#failed(error))
+    } catch (error) {
+      this.#failed(error)
+    }
+    if (end) this.#complete(noFields)
+  }
+
+  onData(buffer: Uint8Array, start: number, limit: number, end: boolean): void {
+    const request = this.#request
+    const count = limit - start
+    this.#expects = false
+    if (request === undefined || this.#discarded || request.destroyed) {
+      this.#exchange.consume(count)
+      return
+    }
+    this.#socket?.touch()
+    if (count > 0) {
+      this.#held += count
+      // Copied, because it is kept; credited once the stream has room for more.
+      if (request.push(Buffer.from(buffer.subarray(start, limit)))) this.#credit()
+    }
+    if (end) this.#complete(noFields)
+  }
+
+  onTrailers(fields: Fields): void {
+    this.#complete(fields)
+  }
+
+  onSent(byteCount: number, writable: boolean): void {
+    this.#socket?.touch()
+    if (this.#response !== undefined) responseSent(this.#response, byteCount, writable)
+  }
+
+  onPriority(): void {}
+
+  onClose(error: HeddleError | undefined): void {
+    this.#closed = true
+    const request = this.#request
+    if (request === undefined) return
+    // Nobody but this side cancels: something here threw, or the response was shorter than it said.
+    if (error instanceof CancelledError && !this.#cut) this.#report(error.cause ?? error, request)
+    const socket = this.#socket as MessageSocket
+    // So that the request does not try to take its exchange along.
+    socket.destroyed = true
+    if (error !== undefined && !request.destroyed) request.destroy(aborted(error))
+    responseClosed(this.#response as ServerResponse, error)
+    socket.close(error !== undefined)
+  }
+
+  // ── From the program ────────────────────────────────────────────────────────────────────────────
+
+  onReadWanted(): void {
+    if (this.#expects && this.#response?.headersSent === false && !this.#closed) {
+      this.#expects = false
+      this.#exchange.sendHead(responseHead(100), false)
+    }
+    this.#credit()
+  }
+
+  onSocketDestroyed(error: Error | undefined): void {
+    this.#cancel(error)
+  }
+
+  onSocketTimeout(): void {
+    // As Node's server: whoever listens decides, and without a listener it is the end.
+    const emitters: (EventEmitter | undefined)[] = [this.#request, this.#response, this.#socket]
+    const told = emitters.filter((emitter) => emitter?.emit('timeout') === true)
+    if (told.length === 0) this.#socket?.destroy()
+  }
+
+  onResponseEnded(): void {
+    const request = this.#request as IncomingMessage
+    if (this.#received || isRead(request)) return
+    // RFC 9112 §9.3: the rest of the request has to be read, or the connection cannot go on.
+    this.#discarded = true
+    this.#exchange.discard()
+    this.#complete(noFields)
+  }
+
+  onResponseFinished(): void {
+    const request = this.#request as IncomingMessage
+    if (!isRead(request)) dumpMessage(request)
+  }
+
+  onResponseDestroyed(error: Error | undefined): void {
+    this.#cancel(error)
+    this.#socket?.destroy(error)
+  }
+
+  /** The request has come to its end, as far as the program is concerned. */
+  #complete(trailers: Fields): void {
+    const request = this.#request
+    this.#received = true
+    if (request !== undefined && !request.complete && !request.destroyed) completeMessage(request, trailers)
+  }
+
+  // ── Both ────────────────────────────────────────────────────────────────────────────────────────
+
+  #credit(): void {
+    const held = this.#held
+    if (held === 0) return
+    this.#held = 0
+    this.#exchange.consume(held)
+  }
+
+  #cancel(error: Error | undefined): void {
+    if (this.#closed || this.#cut) return
+    this.#cut = true
+    this.#exchange.cancel(error === undefined ? CancelReason.Cancelled : CancelReason.InternalError)
+  }
+
+  /** The listener threw. */
+  #failed(error: unknown): void {
+    this.#report(error, this.#request)
+    const response = this.#response as ServerResponse
+    if (response.headersSent || response.destroyed) {
+      response.destroy(error instanceof Error ? error : new Error(String(error)))
+      return
+    }
+    for (const name of response.getHeaderNames()) response.removeHeader(name)
+    response.writeHead(500, { 'content-type': 'text/plain;charset=UTF-8' })
+    response.end(`${reasonPhrase(500)}\n`)
+  }
+}
+
+function isThenable(result: unknown): result is PromiseLike<unknown> {
+  return typeof result === 'object' && result !== null && typeof (result as Partial<PromiseLike<unknown>>).then === 'function'
+}
