@@ -14,7 +14,10 @@ test('the example is valid, and what is commented out shows the defaults', () =>
     ['api', 'greeter', 'events', 'everything-else'],
   )
   // Keys that are commented out with their default, and need no file.
-  const shown = readFileSync(path, 'utf8').replace(/^( *)# ((?:host|via|forwarded|upgrades|protocols?|http2|extendedConnect|\w+Timeout|\w+Interval|max\w+): .*)$/gm, '$1$2')
+  const shown = readFileSync(path, 'utf8').replace(
+    /^( *)# ((?:host|via|forwarded|upgrades|protocols?|http2|extendedConnect|\w+Timeout|\w+Interval|max\w+): .*)$/gm,
+    '$1$2',
+  )
   assert.notEqual(shown, readFileSync(path, 'utf8'))
   assert.deepEqual(parseConfig(shown, { folder: `${root}examples` }), config)
 })

@@ -175,7 +175,8 @@ export class Attempt implements ClientExchangeHandler, Waiting {
     this.endWait()
     this.cluster.finish(this.endpoint)
     const { detached } = this
-    if (error !== undefined && !detached && blamesEndpoint(error, this.earlierStreak >= 0) && !this.wasStale(error)) this.blame(this.forward.proxy.clock.now())
+    if (error !== undefined && !detached && blamesEndpoint(error, this.earlierStreak >= 0) && !this.wasStale(error))
+      this.blame(this.forward.proxy.clock.now())
     else if (this.earlierStreak < 0) this.endpoint.health.endUndecided(this.trial)
     if (!detached) this.forward.onUpstreamClose(this, error)
   }
