@@ -1,8 +1,8 @@
 /**
- * Soak: many requests over keep-alive through a gateway, everything in this process. Fails if memory
+ * Soak: many requests over connections that are kept, through a gateway, everything in this process. Fails if memory
  * grows or a count does not return to zero.
  *
- *     node --conditions=@heddle/source packages/heddle-gateway/test/soak.ts [requests, default 1000000]
+ *     node --conditions=@heddle/source packages/heddle-gateway/test/soak.ts [requests, default 1000000] [h1 or h2, default h1]
  */
 import { spawnSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
@@ -23,7 +23,11 @@ if (!process.execArgv.some((option) => option.startsWith('--min-semi-space-size'
 
 const total = Number(process.argv[2] ?? 1_000_000)
 const warmUp = Math.min(100_000, Math.ceil(total / 10))
+const version = process.argv[3] ?? 'h1'
+/** Requests at once, and with HTTP/1.1 the connections they are on. */
 const connections = 50
+/** One of so many is given up: few enough for the limit of resets. */
+const givenUp = version === 'h1' ? 1_000 : 10_000
 
 const content = Buffer.from('{"message":"hello"}\n')
 const responseFields = ['content-type', 'application/json', 'content-length', String(content.length)]
@@ -58,10 +62,15 @@ await using gateway = await startGateway(
   parseConfig(`
 listeners: [{ name: web, host: 127.0.0.1, port: 0 }]
 routes: [{ name: all, cluster: app, timeout: 30s }]
-clusters: [{ name: app, endpoints: ['127.0.0.1:${origin.port}'], maxConnectionsPerEndpoint: ${connections} }]
+clusters:
+  - name: app
+    endpoints: ['127.0.0.1:${origin.port}']
+    maxConnectionsPerEndpoint: ${connections}
+    protocol: ${version === 'h1' ? 'h1' : 'h2c'}
+    http2: { idleTimeout: 4s }
 `),
 )
-await using client = new Client({ maxConnectionsPerOrigin: connections })
+await using client = new Client({ maxConnectionsPerOrigin: connections, h2c: version !== 'h1', http2: { idleTimeout: 4_000 } })
 const target = client.origin(`http://127.0.0.1:${gateway.addresses[0]?.port}`)
 
 let begun = 0
@@ -96,7 +105,7 @@ class Asker implements ClientExchangeHandler {
     const fields = posts ? ['content-length', String(upload.length)] : ['accept', '*/*', 'x-number', String(this.#number % 100)]
     exchange.sendHead(requestHead(posts ? 'POST' : 'GET', 'http', target.authority, `/path/${this.#number % 1_000}`, fields), !posts)
     if (posts) exchange.sendOwned(upload, true)
-    if (this.#number % 1_000 === 500) exchange.cancel(1)
+    if (this.#number % givenUp === 500) exchange.cancel(1)
   }
   onHead(): void {}
   onData(_buffer: Uint8Array, start: number, limit: number): void {
@@ -108,7 +117,7 @@ class Asker implements ClientExchangeHandler {
   onPriority(): void {}
   onClose(): void {
     done++
-    if (this.#received !== content.length && this.#number % 1_000 !== 500) failed++
+    if (this.#received !== content.length && this.#number % givenUp !== 500) failed++
     setImmediate(() => this.next())
   }
 }

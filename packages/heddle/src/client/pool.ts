@@ -174,7 +174,7 @@ export class Pool {
     if (due.length === 0) return
     this.#due = []
     for (const origin of due) origin.due = false
-    for (let i = 0; i < due.length; i++) {
+    for (let i = 0; i < due.length || this.room.callUp(due); i++) {
       const origin = due[i] as PooledOrigin
       if (origin.dials.maybeStart()) due.push(origin)
     }

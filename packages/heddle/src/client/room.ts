@@ -54,6 +54,15 @@ export class Room {
     this.#pool.attendSoon()
   }
 
+  /** Room that those called up before did not need is for the next in line, who is added to `due`; false: there is none. */
+  callUp(due: PooledOrigin[]): boolean {
+    const { first } = this.blocked
+    if (first === undefined || !this.left) return false
+    first.moveTo(undefined)
+    due.push(first)
+    return true
+  }
+
   unblock(origin: PooledOrigin): void {
     if (origin.list === this.blocked) origin.moveTo(undefined)
   }
