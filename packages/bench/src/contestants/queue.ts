@@ -10,6 +10,7 @@ import { setImmediate as turn } from 'node:timers/promises'
 import { Client } from 'heddle'
 import { CancelReason, requestHead, type Exchange } from 'heddle/http'
 import type { ClientExchangeHandler } from 'heddle/client'
+import { collectGarbage } from 'heddle/testing'
 import { Agent, H2CClient } from 'undici'
 import { waitingCounts, type QueueRun } from '../races/queue.ts'
 
@@ -95,6 +96,8 @@ for (const count of [waitingCounts[0] as number, ...waitingCounts]) {
   // What costs milliseconds each is measured often enough with fewer.
   const times = contestant.startsWith('heddle') ? 20_000 : count > 6_400 ? 100 : 1_000
   await churn(times / 4)
+  // The queue was just built: collecting what that left behind is not the cost of one more.
+  collectGarbage()
   const cpu = process.cpuUsage()
   const started = performance.now()
   await churn(times)
