@@ -213,3 +213,17 @@ worldTest('GOAWAY: what the upstream did not process moves to a new connection, 
   equal(rig.cluster.stats().endpoints[0]?.failures, 0)
   deepEqual(rig.leftovers(), [])
 })
+
+worldTest('PRIORITY_UPDATE is for this hop; the priority field goes on', few, async (world) => {
+  const rig = await Rig.make(world, { clusters: h2c })
+  const host = rig.upstream()
+  const client = rig.http2Client()
+  client.sendHead(1, request('GET', '/', 'priority', 'u=1'), true)
+  world.run()
+  const upstream = host.http2Peer()
+  equal(pick(upstream.wantHead('the request', 1, true), 'priority')['priority'], 'u=1')
+  client.send({ type: 'PRIORITY_UPDATE', prioritizedId: 1, value: 'u=7' })
+  upstream.wantIdle('nothing of it goes upstream')
+  upstream.sendHead(1, [':status', '204'], true)
+  client.wantHead('the answer', 1, true)
+})

@@ -9,7 +9,6 @@ import {
   type Head,
   type HeddleError,
   type Instant,
-  type Priority,
 } from 'heddle/http'
 import { Alarm } from 'heddle/io'
 import type { RequestRecord } from '../record.ts'
@@ -160,9 +159,11 @@ export class Forward implements ExchangeHandler, Waiting {
     if (this.phase === Phase.Responding || this.phase === Phase.Tunnel) this.attempt?.exchange?.consume(byteCount)
   }
 
-  onPriority(priority: Priority): void {
-    this.attempt?.exchange?.setPriority(priority)
-  }
+  /**
+   * RFC 9218 §7: PRIORITY_UPDATE is for this hop, whose order it changes; the `priority` field goes on.
+   * Passed on, the wishes of one client would be frames on a connection that all of them share.
+   */
+  onPriority(): void {}
 
   onClose(error: HeddleError | undefined): void {
     const { record, attempt, plan, proxy } = this
