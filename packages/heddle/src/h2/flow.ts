@@ -12,15 +12,15 @@ const scarce = 16_384
 /** The two windows of a stream, or of a connection (RFC 9113 §6.9). */
 export class Windows {
   /** What we may send. Negative when SETTINGS_INITIAL_WINDOW_SIZE shrank under what was sent already (RFC 9113 §6.9.2). */
-  sendWindow: number
+  declare sendWindow: number
   /** What the peer's window is filled up to. */
-  receiveTarget: number
+  declare receiveTarget: number
   /** What the peer may still send. */
-  receiveLeft: number
+  declare receiveLeft: number
   /** Consumed and not given back yet. Negative: so much is kept back, to make the window smaller. */
-  receiveOwed: number
+  declare receiveOwed: number
   /** What the target never passes. */
-  receiveMost: number
+  declare receiveMost: number
 
   constructor(sendWindow: number, receiveWindow: number) {
     this.sendWindow = sendWindow
