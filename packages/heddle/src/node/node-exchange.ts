@@ -208,7 +208,9 @@ class NodeExchange implements ExchangeHandler, SocketOwner, ResponseOwner {
   #cancel(error: Error | undefined): void {
     if (this.#closed || this.#cut) return
     this.#cut = true
-    this.#exchange.cancel(error === undefined ? CancelReason.Cancelled : CancelReason.InternalError)
+    // Before there is a head HTTP/1.1 would answer InternalError with a 500. To destroy means to send nothing.
+    const failed = error !== undefined && this.#response?.headersSent === true
+    this.#exchange.cancel(failed ? CancelReason.InternalError : CancelReason.Cancelled)
   }
 
   /** The listener threw. */
