@@ -1,6 +1,6 @@
 /**
  * Heddle's main door: `fetch` and `Client`, `serve`, the WHATWG classes, heads and errors. The rooms
- * behind it have doors of their own: `heddle/client`, `heddle/server`, `heddle/http`, `heddle/io`.
+ * behind it have doors of their own: `heddle/client`, `heddle/server`, `heddle/node`, `heddle/http`, `heddle/io`.
  */
 export {
   Client,
@@ -28,8 +28,11 @@ export {
   type CloseOptions,
   type FetchApp,
   type FetchHandler,
+  type Http2Stats,
+  type ProtocolStats,
   type RequestContext,
   type ResponseLike,
+  type ServedProtocol,
   type Server,
   type ServeOptions,
   type ServerStats,

@@ -63,6 +63,12 @@ test('raw exchange', () =>
     assert.equal(await response.text(), 'text')
   }))
 
+test('node', () =>
+  run('server-node', async (url) => {
+    const response = await fetch(url, { method: 'POST', body: 'loud' })
+    assert.deepEqual([await response.text(), response.headers.get('x-version')], ['LOUD', '1.1'])
+  }))
+
 test('native', () =>
   run('server-native', async (url) => {
     const response = await fetch(url, { method: 'POST', body: new URLSearchParams({ name: 'Ada' }) })
