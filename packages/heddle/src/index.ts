@@ -15,10 +15,13 @@ export {
   type FetchInit,
   type FetchInput,
   type Http1Limits,
+  type Http2Counts,
+  type Http2Limits,
   type InformationalResponse,
   type Origin,
   type OriginStats,
   type PoolCounts,
+  type ProtocolCounts,
   type ProxyOption,
   type Ticket,
 } from './client/index.ts'

@@ -100,6 +100,7 @@ export class PooledConnection implements ConnectionHandler, Linked {
       const exchange = engine.open(ticket)
       if (exchange === undefined) break
       ticket.origin.unqueue(ticket)
+      ticket.origin.stall.moved()
       this.#begin(ticket, exchange)
       // The program was told and may have ended it all.
       if (this.retired) return

@@ -52,7 +52,11 @@ export interface ClientOptions {
   readonly maxWaitingPerOrigin?: number | undefined
   /** From the start of name resolution to a usable connection, TLS and proxy included. Default 10 s. On excess: CONNECT_TIMEOUT. */
   readonly connectTimeout?: number | undefined
-  /** How long a request may wait for a connection. Default Infinity. On excess: QUEUE_TIMEOUT. */
+  /**
+   * How long a request may wait for a connection. On excess: QUEUE_TIMEOUT. Default: for as long as the
+   * queue of its origin moves; once no request got a connection out of it for 60 s, those that have
+   * waited so long fail. Infinity: for ever.
+   */
   readonly queueTimeout?: number | undefined
   /** From `exchange()` to the end of the response. Default Infinity. On excess: TOTAL_TIMEOUT. */
   readonly totalTimeout?: number | undefined
@@ -85,7 +89,7 @@ export interface ClientOptions {
 
 /** What may differ for one exchange. */
 export interface ExchangeOptions {
-  /** In place of the client's `queueTimeout`, ms. */
+  /** In place of the client's `queueTimeout`, ms; Infinity: it may wait for ever. */
   readonly queueTimeout?: number | undefined
   /** In place of the client's `totalTimeout`, ms. */
   readonly totalTimeout?: number | undefined

@@ -7,6 +7,7 @@ import type { EngineOptions } from './engine.ts'
 import type { Pool } from './pool.ts'
 import type { ClientProtocol } from './protocols.ts'
 import { routeTo, type Route } from './route.ts'
+import { Stall } from './stall.ts'
 import { Census, Counters, poolCounts, type OriginStats } from './stats.ts'
 import type { ClientTicket } from './ticket.ts'
 
@@ -72,6 +73,8 @@ export class PooledOrigin implements Origin, Linked {
   idle: number
   /** Connections being made. */
   readonly dials: Dials
+  /** Whether its queue moves. */
+  readonly stall: Stall
   /** Another origin's connection that takes its requests (see `coalescing.ts`). */
   guestOf: PooledConnection | undefined
   /** As a guest it was told that it is at the wrong place (421): it has connections of its own. */
@@ -111,6 +114,7 @@ export class PooledOrigin implements Origin, Linked {
     this.leaving = 0
     this.idle = 0
     this.dials = new Dials(this)
+    this.stall = new Stall(this)
     this.guestOf = undefined
     this.misdirected = false
     this.known = false
@@ -186,6 +190,7 @@ export class PooledOrigin implements Origin, Linked {
     this.pool.waiting--
     if (this.waiting.length > 0) return
     this.dials.stopPausing()
+    this.stall.stop()
     this.pool.room.unblock(this)
     this.maybeUnused()
   }

@@ -159,7 +159,7 @@ test('to cancel all takes steps in proportion, from whichever end', () => {
       for (const { ticket } of sent) ticket.cancel(CancelReason.Cancelled)
       bench.turn()
     })
-    assert.equal(steps, 3000, 'out of the queue, into the list of the ended, out of it')
+    assert.equal(steps, 3001, 'out of the queue, into the list of the ended, out of it; and the alarm of the queue')
     assert.ok(sent.every(({ handler }) => handler.closes === 1))
     assert.equal(bench.pool.waiting, 0)
   }

@@ -71,6 +71,7 @@ export class Pool {
     if (options !== undefined) {
       queueTimeout = duration('queueTimeout', options.queueTimeout, queueTimeout)
       totalTimeout = duration('totalTimeout', options.totalTimeout, totalTimeout)
+      if (options.queueTimeout !== undefined) ticket.patient = false
       if (options.retry === true) ticket.origin.counters.retries++
     }
     if (queueTimeout !== Infinity || totalTimeout !== Infinity) {
@@ -94,6 +95,7 @@ export class Pool {
     ticket.since = this.clock.now()
     origin.queue(ticket, returns)
     this.waiting++
+    if (ticket.patient) origin.stall.watch(ticket.since)
     if (origin.dials.isWanted) this.makeDue(origin)
   }
 

@@ -17,6 +17,8 @@ export class Settings {
   readonly maxWaitingPerOrigin: number
   readonly connectTimeout: number
   readonly queueTimeout: number
+  /** How long a queue may stand still, where `queueTimeout` does not say how long a request may wait. */
+  readonly queuePatience: number
   readonly totalTimeout: number
   readonly originLifetime: number
   readonly options: ClientOptions
@@ -50,6 +52,7 @@ export class Settings {
     this.maxWaitingPerOrigin = count('maxWaitingPerOrigin', options.maxWaitingPerOrigin, 1_000_000, 1)
     this.connectTimeout = duration('connectTimeout', options.connectTimeout, 10_000)
     this.queueTimeout = duration('queueTimeout', options.queueTimeout, Infinity)
+    this.queuePatience = options.queueTimeout === undefined ? 60_000 : Infinity
     this.totalTimeout = duration('totalTimeout', options.totalTimeout, Infinity)
     this.originLifetime = duration('originLifetime', options.originLifetime, 60_000)
     this.clock = options.clock ?? systemClock()

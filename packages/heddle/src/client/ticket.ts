@@ -86,6 +86,8 @@ export class ClientTicket implements Ticket, ExchangeHandler, Linked {
   failure: HeddleError | undefined
   /** When it began to wait. */
   since: Instant
+  /** True: it waits for as long as the queue moves; false: to its own limit, if it has one. */
+  patient: boolean
   queueDeadline: Instant
   totalDeadline: Instant
   /** Only made when one of the two deadlines is finite. */
@@ -106,6 +108,7 @@ export class ClientTicket implements Ticket, ExchangeHandler, Linked {
     this.connection = undefined
     this.failure = undefined
     this.since = 0
+    this.patient = true
     this.queueDeadline = Infinity
     this.totalDeadline = Infinity
     this.alarm = undefined

@@ -229,6 +229,28 @@ test('a renewed certificate of the same key needs no key, and one pair takes the
   }
 })
 
+test('an update keeps what ALPN chooses from', quick, async () => {
+  for (const [options, chosen] of [
+    [{ alpn: ['http/1.1'] }, 'http/1.1'],
+    [{}, 'h2'],
+  ] as const) {
+    const server = await serve({ hostname: '127.0.0.1', tls: { cert: main.cert, key: main.key, ...options }, fetch: () => new Response() })
+    try {
+      const protocol = async (): Promise<unknown> => {
+        const socket = tls.connect({ host: '127.0.0.1', port: server.port, ALPNProtocols: ['h2', 'http/1.1'], rejectUnauthorized: false })
+        await new Promise((resolve) => socket.on('secureConnect', resolve))
+        socket.on('error', () => {}).destroy()
+        return socket.alpnProtocol
+      }
+      assert.equal(await protocol(), chosen)
+      server.updateTls({ cert: other.cert, key: other.key })
+      assert.equal(await protocol(), chosen)
+    } finally {
+      await server.close({ deadline: 1000 })
+    }
+  }
+})
+
 test('a session resumes across workers and renewals, but not for whom nobody trusts any more', quick, async () => {
   const ticketKeys = Buffer.alloc(48, 7)
   await withServer({ ca: members.cert, ticketKeys, names: { 'other.test': { ca: guests.cert } } }, async (server) => {

@@ -47,7 +47,7 @@ export async function serve(options: ServeOptions): Promise<Server> {
     onConnection: (accepted) => connections.accept(accepted),
     onError: face.report,
   })
-  return new Server(clock, listener, connections, tls === undefined ? undefined : protocols)
+  return new Server(clock, listener, connections, tls !== undefined)
 }
 
 function acceptor(options: ServeOptions, face: FetchFace): Acceptor {

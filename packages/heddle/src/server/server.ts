@@ -1,7 +1,7 @@
 import { checkOptionNames, HeddleError, type Address, type OptionNames } from '../http/index.ts'
 import { Alarm, systemClock, type Clock, type Listener, type TlsServerOptions } from '../io/index.ts'
 import type { Connections } from './connections.ts'
-import type { CloseOptions, ServedProtocol, ServerStats } from './options.ts'
+import type { CloseOptions, ServerStats } from './options.ts'
 import { statsOf } from './stats.ts'
 
 const closeDeadline = 10_000
@@ -14,19 +14,18 @@ export class Server implements AsyncDisposable {
   readonly #clock: Clock
   readonly #listener: Listener
   readonly #connections: Connections
-  /** What ALPN chooses from; undefined: no TLS. */
-  readonly #alpn: readonly ServedProtocol[] | undefined
+  readonly #secure: boolean
   readonly #alarm: Alarm
   readonly #look: Alarm
   #closing: PromiseWithResolvers<void> | undefined
   /** Keeps the process running while it closes. */
   #hold: NodeJS.Timeout | undefined
 
-  constructor(clock: Clock, listener: Listener, connections: Connections, alpn: readonly ServedProtocol[] | undefined) {
+  constructor(clock: Clock, listener: Listener, connections: Connections, secure: boolean) {
     this.#clock = clock
     this.#listener = listener
     this.#connections = connections
-    this.#alpn = alpn
+    this.#secure = secure
     this.#alarm = new Alarm(() => this.#cut())
     this.#look = new Alarm(() => this.#watch())
     this.#closing = undefined
@@ -53,7 +52,7 @@ export class Server implements AsyncDisposable {
     const { address, port, family } = this.#listener.address
     if (family === 'unix') return `unix:${address}`
     const host = address === '::' || address === '0.0.0.0' ? 'localhost' : family === 'IPv6' ? `[${address}]` : address
-    return `${this.#alpn === undefined ? 'http' : 'https'}://${host}:${port}`
+    return `${this.#secure ? 'https' : 'http'}://${host}:${port}`
   }
 
   /** Counts of now and since the start. O(connections). */
@@ -67,7 +66,7 @@ export class Server implements AsyncDisposable {
    * and `names` as they are. Throws UsageError for what cannot be used, and changes nothing then.
    */
   updateTls(tls: TlsServerOptions): void {
-    this.#listener.updateTls({ ...tls, alpn: tls.alpn ?? this.#alpn })
+    this.#listener.updateTls(tls)
   }
 
   /** Closes the connections that have no open exchange, and goes on listening. HTTP/2 clients are told by GOAWAY. */
