@@ -29,4 +29,5 @@ export interface Clock {
 
 /** One pending deadline: `new Alarm(expire)`. Make it once and arm it with `Clock.set` as often as needed. */
 export type Alarm = WheelNode
+/** See the type of that name. */
 export const Alarm: typeof WheelNode = WheelNode

@@ -12,6 +12,7 @@ export interface DriverCounters {
   bytesWritten: number
 }
 
+/** How a {@link StreamDriver} treats its socket and its engine. */
 export interface DriverOptions {
   /** Counts here instead of in an object of its own: the totals of a server or client. */
   readonly counters?: DriverCounters | undefined

@@ -127,10 +127,13 @@ export interface ServerStats {
   readonly accepted: number
   /** Dropped because of `maxConnections` or `maxHandshakes`, or because ALPN chose nothing that is spoken here. */
   readonly rejected: number
+  /** TLS handshakes that failed, took too long or were broken off. */
   readonly handshakesFailed: number
+  /** Failures to accept a connection, such as EMFILE. */
   readonly acceptErrors: number
-  /** Unread request bodies of HTTP/1.1 that were read to their end after the response, and those given up. */
+  /** Unread request bodies of HTTP/1.1 that were read to their end after the response. */
   readonly drained: number
+  /** Those that cost the connection. */
   readonly drainAbandoned: number
   /** Content bytes thrown away so. */
   readonly drainedBytes: number
@@ -157,6 +160,7 @@ export interface ProtocolStats {
   readonly bytesWritten: number
 }
 
+/** Counts of the connections that speak HTTP/2. */
 export interface Http2Stats extends ProtocolStats {
   /** Frames sent since the start. */
   readonly frames: number

@@ -18,6 +18,7 @@ const groups: Readonly<Record<string, readonly ConformanceCase[]>> = {
   interleavings: interleavingCases,
 }
 
+/** What of {@link exchangeConformance} is run. */
 export interface ConformanceOptions {
   /** Cases a protocol cannot pass, each with the reason. A name that is no case fails. */
   readonly skip?: Readonly<Record<string, string>>

@@ -14,6 +14,7 @@ export interface EngineSink {
   readonly blocked: boolean
 }
 
+/** How unkind an {@link EngineLoop} is. */
 export interface EngineLoopOptions {
   /** How input is cut before the engine gets it. Default none. */
   readonly splits?: 'none' | 'random' | 'bytewise'

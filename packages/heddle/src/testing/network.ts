@@ -28,6 +28,7 @@ export interface WorldConnection extends Dialled, Accepted {
   readonly socket: LinkSocket
 }
 
+/** Somebody who listens in the {@link Network} of a world. */
 export interface WorldListener {
   /** Connections accepted so far. */
   readonly accepted: number

@@ -24,11 +24,15 @@ export type EngineFactory<E extends ConnectionEngine = ConnectionEngine> = (
   now: Instant,
 ) => E
 
+/** Which engines {@link pair} and {@link enginePair} put together. */
 export interface PairOptions<C extends ConnectionEngine, S extends ConnectionEngine> {
+  /** Makes the client's engine. */
   readonly client: EngineFactory<C>
+  /** Makes the server's engine. */
   readonly server: EngineFactory<S>
-  /** Default: recordings. */
+  /** Told of the client's connection. Default: a recording. */
   readonly clientHandler?: ConnectionHandler
+  /** Told of the server's connection and its exchanges. Default: a recording. */
   readonly serverHandler?: ConnectionHandler
 }
 
@@ -42,8 +46,11 @@ export interface Pair<C extends ConnectionEngine, S extends ConnectionEngine> {
   readonly faults: string[]
 }
 
+/** Two engines on the production driver, and the link between them (see {@link pair}). */
 export interface LinkedPair<C extends ConnectionEngine, S extends ConnectionEngine> extends Pair<C, S> {
+  /** The client's end of the link. */
   readonly clientSocket: LinkSocket
+  /** The server's end of the link. */
   readonly serverSocket: LinkSocket
   readonly clientDriver: StreamDriver
   readonly serverDriver: StreamDriver

@@ -9,6 +9,7 @@ export type RecordedCall =
   | { readonly call: 'priority'; readonly priority: Priority }
   | { readonly call: 'close'; readonly error: HeddleError | undefined }
 
+/** What a {@link Recording} does besides. */
 export interface RecordingOptions {
   /** Consumes what arrives at once. Default true. */
   readonly autoConsume?: boolean
@@ -167,6 +168,7 @@ export function recordingHandler(options?: RecordingOptions): Recording {
   return new Recording(options)
 }
 
+/** What a {@link RecordingConnection} does besides. */
 export interface RecordingConnectionOptions {
   /** Makes the handler of each exchange a server gets. Default: a recording that consumes and answers nothing. */
   readonly onExchange?: (exchange: Exchange) => Recording

@@ -147,9 +147,11 @@ export class FramePeer<Frame> {
   }
 }
 
+/** Which part the engine of a {@link script} plays. */
 export interface ScriptOptions extends EngineLoopOptions {
-  /** Default: a recording. */
+  /** Told of the connection. Default: a recording. */
   readonly handler?: ConnectionHandler
+  /** What the engine is. Default `server`. */
   readonly role?: 'client' | 'server'
 }
 

@@ -3,6 +3,7 @@ import { combined, fieldName, fieldsFromInit, fieldText, sortedAndCombined, type
 
 /** What iterating Headers gives: the types of Node's, so that one can stand for the other. */
 export type HeadersEntries = ReturnType<globalThis.Headers['entries']>
+/** What iterating their names gives. */
 export type HeadersNames = ReturnType<globalThis.Headers['keys']>
 
 /** Headers over `fields`, which must be valid; shared until changed. `immutable`: changes throw TypeError, as for a fetched response. */

@@ -1,11 +1,17 @@
 import type { BodyInit } from './body-init.ts'
 import type { HeadersInit } from './header-text.ts'
 
+/** Values of `request.cache`. */
 export type RequestCache = 'default' | 'no-store' | 'reload' | 'no-cache' | 'force-cache' | 'only-if-cached'
+/** Values of `request.credentials`. */
 export type RequestCredentials = 'omit' | 'same-origin' | 'include'
+/** Values of `request.mode`. */
 export type RequestMode = 'navigate' | 'same-origin' | 'no-cors' | 'cors'
+/** Values of `request.redirect`: what fetch does with a 3xx response. */
 export type RequestRedirect = 'follow' | 'error' | 'manual'
+/** Values of `duplex`: a response may come before the request's content has ended. */
 export type RequestDuplex = 'half'
+/** Values of `request.referrerPolicy`. */
 export type ReferrerPolicy =
   | ''
   | 'no-referrer'

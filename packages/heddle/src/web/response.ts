@@ -8,11 +8,13 @@ import type { IncomingBody } from './incoming-body.ts'
 /** Trailer fields of a response that is sent: known later than its content, or computed when it ends. */
 export type TrailersInit = HeadersInit | Promise<HeadersInit> | (() => HeadersInit | Promise<HeadersInit>)
 
+/** What `new Response(body, init)` takes (Fetch §5.5), and trailers. */
 export interface ResponseInit {
   /** 200–599. Default 200. */
   status?: number
-  /** The reason phrase of HTTP/1.1; empty: the registered one is sent. */
+  /** Kept on the object and not sent: HTTP/1.1 gets the registered phrase, later versions have none. Default ''. */
   statusText?: string
+  /** Fields to send. The `content-type` that goes with the body is added where they have none. */
   headers?: HeadersInit
   /**
    * Not in the Fetch standard: trailer fields, sent after the content. HTTP/1.1 can send them only
@@ -21,6 +23,7 @@ export interface ResponseInit {
   trailers?: TrailersInit
 }
 
+/** What `response.type` may be; here `default`, `error`, and `basic` for what was fetched. */
 export type ResponseType = 'basic' | 'cors' | 'default' | 'error' | 'opaque' | 'opaqueredirect'
 
 const plainText: Fields = Object.freeze(['content-type', 'text/plain;charset=UTF-8'])

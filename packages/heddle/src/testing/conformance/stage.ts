@@ -69,9 +69,13 @@ export function streamProtocol(
   }
 }
 
+/** What a {@link ConformanceCase} needs otherwise than usual. */
 export interface CaseOptions {
+  /** Limits of the client's engine. */
   readonly clientLimits?: ConformanceLimits
+  /** Limits of the server's. */
   readonly serverLimits?: ConformanceLimits
+  /** The link between them, where one is used. */
   readonly link?: LinkOptions
 }
 
