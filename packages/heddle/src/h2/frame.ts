@@ -35,6 +35,7 @@ export const ErrorCode = {
   InadequateSecurity: 0xc,
   Http11Required: 0xd,
 } as const
+/** Any number the wire may carry; a peer may use codes that are not known here. */
 export type ErrorCode = number
 
 const errorNames: readonly string[] = [
