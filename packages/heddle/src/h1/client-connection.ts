@@ -16,6 +16,7 @@ import {
 } from '../http/index.ts'
 import { isHarmless, unprocessed } from './client-errors.ts'
 import { ClientRequest } from './client-request.ts'
+import { DrainNotice, Waiting } from './client-waits.ts'
 import { Connection } from './connection.ts'
 import { Http1Exchange } from './exchange.ts'
 import { idleTimeoutFor } from './keep-alive.ts'
@@ -492,11 +493,3 @@ export class ClientConnection extends Connection {
     }
   }
 }
-
-/** What `waitDeadline` waits for. */
-const Waiting = { None: 0, Idle: 1, Continue: 2, Response: 3 } as const
-type Waiting = (typeof Waiting)[keyof typeof Waiting]
-
-/** What the owner has to be told about drained content. */
-const DrainNotice = { None: 0, Completed: 1, GivenUp: 2 } as const
-type DrainNotice = (typeof DrainNotice)[keyof typeof DrainNotice]
