@@ -21,8 +21,9 @@ const below: Readonly<Record<string, readonly string[]>> = {
   web: ['bytes', 'http'],
   client: ['bytes', 'http', 'h1', 'h2', 'h3', 'ws', 'io', 'web'],
   server: ['bytes', 'http', 'h1', 'h2', 'h3', 'ws', 'io', 'web'],
+  websocket: ['bytes', 'http', 'h1', 'h2', 'h3', 'ws', 'io', 'web', 'client', 'server', 'node'],
   node: ['http', 'server'],
-  testing: ['bytes', 'http', 'h1', 'h2', 'h3', 'quic', 'ws', 'io', 'web', 'client', 'server'],
+  testing: ['bytes', 'http', 'h1', 'h2', 'h3', 'quic', 'ws', 'io', 'web', 'client', 'server', 'websocket'],
 }
 const sources = 'packages/heddle/src/'
 
