@@ -139,10 +139,12 @@ test('the page draws what /metrics.json and /readyz say', async () => {
   assert.equal(elements.get('failed')?.title, 'connect_failed 1')
   assert.match(
     text('listeners'),
-    /web {2}http:\/\/h:80\|1\|1\|7\|0\|0\|10\|2xx 9 {2}5xx 1\|0 B\|20\.0 KiB\|1\.00 ms\|1\.00 ms\|12\.50 ms\|12\.50 ms\|CANCEL 3 sent\|2\.5/,
+    /web {2}http:\/\/h:80\|1\|0\|0\|10\|2xx 9 {2}5xx 1\|0 B\|20\.0 KiB\|1\.00 ms\|1\.00 ms\|12\.50 ms\|12\.50 ms/,
   )
+  assert.equal(elements.get('streams')?.hidden, false)
+  assert.match(text('http2'), /clients of web\|1\|7\|10\|2\.5\|CANCEL 3\|$/)
   assert.match(text('routes'), /api\|10\|2xx 9 {2}5xx 1\|connect_failed 1\|1\.00 ms\|1\.00 ms\|12\.50 ms/)
-  assert.match(text('clusters'), /app\|.*\| {3}h:1\|out\|0\|4\|3\|7\|10\|1\|1\|0\.50 ms\|0\.50 ms\|11\.00 ms/)
+  assert.match(text('clusters'), /app\|.*\| {3}h:1\|out\|0\|4\|3\|10\|1\|1\|0\.50 ms\|0\.50 ms\|11\.00 ms/)
   assert.match(text('clusters'), / {3}h:2\|failing\|.*\| {3}h:3\|in\|.*\|gone\|unusable\|/)
   assert.equal(elements.get('calls')?.hidden, false)
   assert.match(text('grpc'), /a\.B\/C\|api\|1\|UNAVAILABLE 1\|12\.50 ms/)

@@ -6,7 +6,7 @@ const style = `
   --good: light-dark(#12805c, #4fd1a0); --bad: light-dark(#c0362c, #ff8a80); --warn: light-dark(#9a6700, #f2c14e) }
 * { box-sizing: border-box }
 body { margin: 0; background: var(--bg); color: var(--text); font: 15px/1.5 system-ui, sans-serif }
-main { max-width: 1080px; margin: 0 auto; padding: 24px 20px 48px }
+main { max-width: 1240px; margin: 0 auto; padding: 24px 20px 48px }
 header { display: flex; align-items: center; gap: 14px; flex-wrap: wrap; margin-bottom: 20px }
 h1 { font-size: 20px; margin: 0; letter-spacing: -.01em }
 h2 { font-size: 13px; font-weight: 600; color: var(--dim); margin: 28px 0 8px; text-transform: uppercase; letter-spacing: .06em }
@@ -40,8 +40,7 @@ const own = (part) => Object.entries(part.errors).filter(([reason]) => !reason.s
 const failures = (part) => own(part).reduce((sum, [, count]) => sum + count, 0)
 const reasons = (part) => own(part).map(([reason, count]) => reason + ' ' + number(count)).join(', ')
 const statuses = (part) => Object.entries(part.statuses).sort().map(([status, count]) => status + ' ' + number(count)).join('  ')
-const resets = (http2) => [...Object.entries(http2.resetsSent).map(([code, count]) => code + ' ' + number(count) + ' sent'), ...Object.entries(http2.resetsReceived).map(([code, count]) => code + ' ' + number(count) + ' received')].join(', ')
-const batch = (http2) => http2.writes > 0 ? http2.framesPerWrite.toFixed(1) : ''
+const codes = (resets) => Object.entries(resets).map(([code, count]) => code + ' ' + number(count)).join('  ')
 // Until the head of the response, and until the end of the stream.
 const timeHeads = ['latency p50', 'p99', 'stream p50', 'p99']
 const times = (part) => [ms(part.latency.p50, part.latency.count), ms(part.latency.p99, part.latency.count), ms(part.duration.p50, part.duration.count), ms(part.duration.p99, part.duration.count)]
@@ -97,16 +96,21 @@ function show(now, ready) {
   $('failed').textContent = number(failures(requests))
   $('failed').className = failures(requests) > 0 ? 'bad' : ''
   $('failed').title = reasons(requests)
-  table('listeners', ['listener', 'connections', 'HTTP/2', 'streams', 'active', 'waiting', 'requests', 'answers', 'in', 'out', ...timeHeads, 'resets', 'frames/write'], now.listeners.map((listener) => [
-    listener.name + '  ' + listener.url, number(listener.connections), number(listener.http2.connections), number(listener.http2.streams), number(listener.active), number(listener.waiting),
-    number(listener.duration.count), statuses(listener), bytes(listener.received), bytes(listener.sent), ...times(listener), resets(listener.http2), batch(listener.http2)]))
+  table('listeners', ['listener', 'connections', 'active', 'waiting', 'requests', 'answers', 'in', 'out', ...timeHeads], now.listeners.map((listener) => [
+    listener.name + '  ' + listener.url, number(listener.connections), number(listener.active), number(listener.waiting),
+    number(listener.duration.count), statuses(listener), bytes(listener.received), bytes(listener.sent), ...times(listener)]))
   table('routes', ['route', 'requests', 'answers', 'by the gateway', ...timeHeads, 'longest'], now.routes.map((route) => [
     route.name || '(no route)', number(route.duration.count), statuses(route), [reasons(route), failures(route) > 0 ? 'bad' : ''],
     ...times(route), ms(route.duration.max, route.duration.count)]))
-  table('clusters', ['cluster / endpoint', 'state', 'active', 'waiting', 'connections', 'streams', 'attempts', 'failed', 'ejections', ...timeHeads, 'resets', 'frames/write'], now.clusters.flatMap((cluster) => [
-    [cluster.name, ready.unusableClusters.includes(cluster.name) ? ['unusable', 'bad'] : '', number(cluster.active), number(cluster.waiting), number(cluster.connections), number(cluster.http2.streams), '', '', '', ...times(cluster), resets(cluster.http2), batch(cluster.http2)],
-    ...cluster.endpoints.map((endpoint) => ['   ' + endpoint.name, endpoint.ejected ? ['out', 'bad'] : endpoint.failing ? ['failing', 'bad'] : ['in', 'good'], number(endpoint.active), number(endpoint.waiting), number(endpoint.connections), number(endpoint.streams),
-      number(endpoint.requests), [number(endpoint.failures), endpoint.failures > 0 ? 'warn' : ''], number(endpoint.ejections), ...times(endpoint), '', ''])]))
+  table('clusters', ['cluster / endpoint', 'state', 'active', 'waiting', 'connections', 'attempts', 'failed', 'ejections', ...timeHeads], now.clusters.flatMap((cluster) => [
+    [cluster.name, ready.unusableClusters.includes(cluster.name) ? ['unusable', 'bad'] : '', number(cluster.active), number(cluster.waiting), number(cluster.connections), '', '', '', ...times(cluster)],
+    ...cluster.endpoints.map((endpoint) => ['   ' + endpoint.name, endpoint.ejected ? ['out', 'bad'] : endpoint.failing ? ['failing', 'bad'] : ['in', 'good'], number(endpoint.active), number(endpoint.waiting), number(endpoint.connections),
+      number(endpoint.requests), [number(endpoint.failures), endpoint.failures > 0 ? 'warn' : ''], number(endpoint.ejections), ...times(endpoint)])]))
+  const http2 = [...now.listeners.map((listener) => ['clients of ' + listener.name, listener.http2]), ...now.clusters.map((cluster) => ['upstreams of ' + cluster.name, cluster.http2])]
+    .filter(([, counts]) => counts.frames > 0)
+  $('streams').hidden = http2.length === 0
+  table('http2', ['HTTP/2', 'connections', 'open streams', 'frames sent', 'frames per write', 'resets sent', 'resets received'], http2.map(([name, counts]) => [
+    name, number(counts.connections), number(counts.streams), number(counts.frames), counts.framesPerWrite.toFixed(1), codes(counts.resetsSent), codes(counts.resetsReceived)]))
   $('calls').hidden = now.grpc.length === 0
   table('grpc', ['gRPC method', 'route', 'calls', 'status', 'mean'], now.grpc.map((method) => [
     method.service + '/' + method.method, method.route, number(method.calls), statuses(method), ms(method.avg, method.calls)]))
@@ -143,7 +147,7 @@ export const adminPage: string = `<!doctype html>
 ${card('rate', 'requests/s')}${card('active', 'under way')}${card('total', 'requests')}${card('p50', 'median latency')}${card('p99', '99th percentile')}${card('failed', 'answered or cut by the gateway')}
 <div class="card wide"><svg viewBox="0 0 600 64" preserveAspectRatio="none" aria-hidden="true"><path id="line" fill="none" stroke="currentColor" stroke-width="1.5" vector-effect="non-scaling-stroke" class="good"/></svg><span id="peak"></span></div>
 </div>
-${section('listeners', 'Listeners')}${section('routes', 'Routes')}${section('clusters', 'Clusters')}<div id="calls" hidden>${section('grpc', 'gRPC')}</div>${section('processes', 'Processes')}
+${section('listeners', 'Listeners')}${section('routes', 'Routes')}${section('clusters', 'Clusters')}<div id="streams" hidden>${section('http2', 'HTTP/2')}</div><div id="calls" hidden>${section('grpc', 'gRPC')}</div>${section('processes', 'Processes')}
 </main>
 <script>${script}</script>
 `

@@ -1,7 +1,7 @@
 /** Counting requests, and showing the counts. */
 export { prometheusType, renderPrometheus } from './prometheus.ts'
+export { familiesOf } from './state.ts'
 export {
-  familiesOf,
   mergeSnapshots,
   pastOf,
   processSnapshot,
