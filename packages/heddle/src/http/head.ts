@@ -12,18 +12,18 @@ import { noFields, type Fields } from './fields.ts'
  * CONNECT (RFC 8441), and a 2xx answer opens the tunnel on every version (HTTP/1.1 writes it as 101).
  */
 export class Head {
-  readonly method: string
+  declare readonly method: string
   /** `http` or `https`; empty for a plain CONNECT. */
-  readonly scheme: string
+  declare readonly scheme: string
   /** Host and optional port. Empty only for an HTTP/1.0 request without Host. */
-  readonly authority: string
+  declare readonly authority: string
   /** Path and query, or `*` for OPTIONS; empty for a plain CONNECT. */
-  readonly path: string
+  declare readonly path: string
   /** The tunnel's protocol (`websocket`), or empty. */
-  readonly protocol: string
+  declare readonly protocol: string
   /** 100–599 in a response, 0 in a request. */
-  readonly status: number
-  readonly fields: Fields
+  declare readonly status: number
+  declare readonly fields: Fields
 
   constructor(method: string, scheme: string, authority: string, path: string, protocol: string, status: number, fields: Fields) {
     this.method = method

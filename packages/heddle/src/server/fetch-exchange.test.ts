@@ -102,6 +102,29 @@ test('a string is sent in one go, with its length in bytes', () => {
   assert.deepEqual(exchange.fieldsOf(200), ['content-type', 'text/plain;charset=UTF-8', 'content-length', '7'])
 })
 
+test('texts of one length in turn, and again and again, are each themselves', () => {
+  for (const text of [
+    'grüße',
+    'grüne',
+    'grüße',
+    'grüße',
+    'grüße',
+    '',
+    '',
+    '',
+    'grüne',
+    'grüne',
+    'grüße',
+    'x'.repeat(21),
+    'x'.repeat(21),
+    'y'.repeat(5),
+  ]) {
+    const exchange = begin(() => new Response(text))
+    assert.equal(exchange.content, text)
+    assert.ok(exchange.fieldsOf(200)?.includes(`${Buffer.byteLength(text)}`))
+  }
+})
+
 test('long strings and lone surrogates are encoded as UTF-8 says', () => {
   for (const text of ['ü'.repeat(5461), 'x'.repeat(5462), '😀'.repeat(10_000), '\ud800', `${'x'.repeat(30)}\ud800`]) {
     const exchange = begin(() => new Response(text))
@@ -113,6 +136,23 @@ test('long strings and lone surrogates are encoded as UTF-8 says', () => {
 test('a content-length of the handler is replaced by the true one', () => {
   const exchange = begin(() => new Response('four', { headers: { 'content-length': '400' } }))
   assert.deepEqual(exchange.fieldsOf(200), ['content-type', 'text/plain;charset=UTF-8', 'content-length', '4'])
+})
+
+test('a response that is made again has the same head, and any other has its own', () => {
+  const headers = { 'content-type': 'text/x-again' }
+  const headOf = (text: string, init: object = { headers }): Head => begin(() => new Response(text, init)).heads[0] as Head
+  headOf('four')
+  headOf('four')
+  const known = headOf('four')
+  assert.equal(headOf('5678'), known)
+  assert.deepEqual(known.fields, ['content-type', 'text/x-again', 'content-length', '4'])
+  assert.deepEqual(headOf('five!').fields, ['content-type', 'text/x-again', 'content-length', '5'])
+  assert.equal(headOf('four', { headers, status: 201 }).status, 201)
+  const changed = new Response('four', { headers })
+  changed.headers.append('x-mine', '1')
+  const exchange = begin(() => changed)
+  assert.deepEqual(exchange.heads[0]?.fields, ['content-type', 'text/x-again', 'x-mine', '1', 'content-length', '4'])
+  assert.equal(headOf('four'), known)
 })
 
 test('HEAD gets the head that GET would get, and a stream is cancelled', () => {

@@ -23,9 +23,9 @@ import {
   requestFrom,
   Response,
   responseFields,
+  responseSource,
   responseTrailers,
   sourceReader,
-  takeSource,
   type BodySource,
   type IncomingOwner,
   type Request,
@@ -75,271 +75,271 @@ export class FetchFace {
 
 /** One request and its response between the engine and a fetch handler. */
 export class FetchExchange implements ExchangeHandler, IncomingOwner, PumpOwner {
-  readonly #face: FetchFace
-  readonly #exchange: Exchange
-  #request: Request | undefined
-  #body: IncomingBody | undefined
-  #pump: ResponsePump | undefined
+  declare private readonly face: FetchFace
+  declare private readonly exchange: Exchange
+  declare private request: Request | undefined
+  declare private body: IncomingBody | undefined
+  declare private pump: ResponsePump | undefined
   /** The response to HEAD has no content. */
-  #hasContent: boolean
+  declare private hasContent: boolean
   /** The client waits for 100 (Continue). */
-  #expects: boolean
+  declare private expects: boolean
   /**
    * Of the response: none yet, or none that can be sent; one whose head waits for its content (in
-   * `#start`); its head was sent; all of it was. Or the exchange is over.
+   * `start`); its head was sent; all of it was. Or the exchange is over.
    */
-  #state: 'waiting' | 'starting' | 'sending' | 'sent' | 'closed'
+  declare private state: 'waiting' | 'starting' | 'sending' | 'sent' | 'closed'
   /** The handler's response in the state `starting`. */
-  #start: Head | undefined
+  declare private start: Head | undefined
   /** The handler, or its response, failed: what `onError` gave is the second and last try. */
-  #failed: boolean
+  declare private failed: boolean
   /** Cancelled from here, which has been told. */
-  #cut: boolean
-  #error: unknown
+  declare private cut: boolean
+  declare private error: unknown
 
   constructor(face: FetchFace, exchange: Exchange) {
-    this.#face = face
-    this.#exchange = exchange
-    this.#request = undefined
-    this.#body = undefined
-    this.#pump = undefined
-    this.#hasContent = true
-    this.#expects = false
-    this.#state = 'waiting'
-    this.#start = undefined
-    this.#failed = false
-    this.#cut = false
-    this.#error = undefined
+    this.face = face
+    this.exchange = exchange
+    this.request = undefined
+    this.body = undefined
+    this.pump = undefined
+    this.hasContent = true
+    this.expects = false
+    this.state = 'waiting'
+    this.start = undefined
+    this.failed = false
+    this.cut = false
+    this.error = undefined
   }
 
   onHead(head: Head, end: boolean): void {
-    this.#hasContent = head.method !== 'HEAD'
+    this.hasContent = head.method !== 'HEAD'
     if (!end) {
-      this.#body = new IncomingBody(this, contentLength(head.fields))
+      this.body = new IncomingBody(this, contentLength(head.fields))
       // RFC 9110 §10.1.1: 100-continue is the only expectation there is.
-      this.#expects = fieldValue(head.fields, 'expect') !== undefined
+      this.expects = fieldValue(head.fields, 'expect') !== undefined
     }
     if (head.method === 'CONNECT') {
       // RFC 9110 §9.3.6: an origin server that makes no tunnels.
-      this.#refuse(501)
+      this.refuse(501)
       return
     }
-    const origin = originFrom(head.scheme, head.authority === '' ? authorityOf(this.#exchange) : head.authority)
+    const origin = originFrom(head.scheme, head.authority === '' ? authorityOf(this.exchange) : head.authority)
     if (origin === undefined) {
-      this.#refuse(400)
+      this.refuse(400)
       return
     }
-    const request = requestFrom(head, origin, this.#body)
-    this.#request = request
+    const request = requestFrom(head, origin, this.body)
+    this.request = request
     let result: ResponseLike | Promise<ResponseLike>
     try {
-      result = this.#face.handler.call(this.#face.app, request, new RequestContext(this.#exchange))
+      result = this.face.handler.call(this.face.app, request, new RequestContext(this.exchange))
     } catch (error) {
-      this.#fail(error)
+      this.fail(error)
       return
     }
-    if (result instanceof Response) this.#respond(result)
+    if (result instanceof Response) this.respond(result)
     else if (isThenable(result)) {
       result.then(
-        (response) => this.#respond(response),
-        (error: unknown) => this.#fail(error),
+        (response) => this.respond(response),
+        (error: unknown) => this.fail(error),
       )
-    } else this.#respond(result)
+    } else this.respond(result)
   }
 
   onData(buffer: Uint8Array, start: number, limit: number, end: boolean): void {
-    const body = this.#body as IncomingBody
-    this.#expects = false
+    const body = this.body as IncomingBody
+    this.expects = false
     if (limit > start) body.push(buffer, start, limit)
     if (end) body.end()
   }
 
   onTrailers(fields: Fields): void {
-    this.#body?.end(fields)
+    this.body?.end(fields)
   }
 
   onSent(_byteCount: number, writable: boolean): void {
-    if (writable) this.#pump?.onWritable()
+    if (writable) this.pump?.onWritable()
   }
 
   onPriority(): void {}
 
   onClose(error: HeddleError | undefined): void {
-    const complete = this.#state === 'sent'
-    this.#state = 'closed'
-    this.#error = error
+    const complete = this.state === 'sent'
+    this.state = 'closed'
+    this.error = error
     if (error === undefined) return
     // Nobody but this side cancels: the response was shorter than it said, or something here threw.
-    if (error instanceof CancelledError && !this.#cut) void this.#face.failed(error.cause ?? error, this.#request)
-    this.#body?.fail(error)
-    if (!complete && this.#request !== undefined) abortRequest(this.#request, error)
-    this.#pump?.stop(error)
+    if (error instanceof CancelledError && !this.cut) void this.face.failed(error.cause ?? error, this.request)
+    this.body?.fail(error)
+    if (!complete && this.request !== undefined) abortRequest(this.request, error)
+    this.pump?.stop(error)
   }
 
   onBodyWanted(): void {
     // The content of the response may be made of that of the request.
-    if (!this.#expects || (this.#state !== 'waiting' && this.#state !== 'starting')) return
-    this.#expects = false
-    this.#exchange.sendHead(responseHead(100), false)
+    if (!this.expects || (this.state !== 'waiting' && this.state !== 'starting')) return
+    this.expects = false
+    this.exchange.sendHead(responseHead(100), false)
   }
 
   onBodyConsumed(byteCount: number): void {
-    this.#exchange.consume(byteCount)
+    this.exchange.consume(byteCount)
   }
 
   onBodyCancelled(): void {
-    this.#exchange.discard()
+    this.exchange.discard()
   }
 
   onPumpStart(): void {
-    this.#exchange.sendHead(this.#start as Head, false)
-    this.#start = undefined
-    this.#state = 'sending'
+    this.exchange.sendHead(this.start as Head, false)
+    this.start = undefined
+    this.state = 'sending'
   }
 
   onPumped(): void {
-    this.#sent()
+    this.sent()
   }
 
   onPumpFailed(error: unknown): void {
-    if (this.#state === 'closed') return
-    if (this.#state === 'starting') {
+    if (this.state === 'closed') return
+    if (this.state === 'starting') {
       // Nothing of the response was sent, so the client can be told.
-      this.#state = 'waiting'
-      this.#pump = undefined
-      this.#fail(error)
+      this.state = 'waiting'
+      this.pump = undefined
+      this.fail(error)
       return
     }
     // The head is out: all that is left is to cut, so the client sees that content is missing.
-    this.#cut = true
-    this.#exchange.cancel(CancelReason.InternalError)
-    void this.#face.failed(error, this.#request)
+    this.cut = true
+    this.exchange.cancel(CancelReason.InternalError)
+    void this.face.failed(error, this.request)
   }
 
-  #respond(response: ResponseLike): void {
-    if (this.#state !== 'waiting') {
+  private respond(response: ResponseLike): void {
+    if (this.state !== 'waiting') {
       // The client is gone; whatever stands behind the content must not wait for it.
-      release(response, this.#error)
+      release(response, this.error)
       return
     }
     try {
-      this.#deliver(response)
+      this.deliver(response)
     } catch (error) {
-      this.#fail(error)
+      this.fail(error)
     }
   }
 
   /** Throws for what is no response, and for one that cannot be sent; then nothing was sent. */
-  #deliver(response: ResponseLike): void {
+  private deliver(response: ResponseLike): void {
     if (response instanceof Response) {
-      this.#send(response.status, responseFields(response), takeSource(response), responseTrailers(response))
+      this.send(response.status, responseFields(response), responseSource(response), responseTrailers(response))
     } else if (isResponseLike(response)) {
-      this.#send(response.status, fieldsFrom(response.headers), response.body, undefined)
+      this.send(response.status, fieldsFrom(response.headers), response.body, undefined)
     } else {
       throw new TypeError(`The fetch handler returned ${described(response)} and not a Response.`)
     }
   }
 
-  #send(status: number, fields: Fields, source: Source, trailers: TrailersInit | undefined): void {
+  private send(status: number, fields: Fields, source: Source, trailers: TrailersInit | undefined): void {
     if (!(status >= 200 && status <= 599)) throw new TypeError(`A response of status ${status} cannot be sent.`)
-    if (trailers !== undefined) this.#stream(status, withoutLength(fields), sourceReader(source), trailers, true)
+    if (trailers !== undefined) this.stream(status, withoutLength(fields), sourceReader(source), trailers, true)
     else if (source === null) {
-      this.#exchange.sendHead(responseHead(status, fields), true)
-      this.#sent()
+      this.exchange.sendHead(responseHead(status, fields), true)
+      this.sent()
     } else if (typeof source === 'string') {
-      sendText(this.#exchange, status, fields, source, this.#hasContent)
-      this.#sent()
+      sendText(this.exchange, status, fields, source, this.hasContent)
+      this.sent()
     } else if (source instanceof Uint8Array) {
-      sendBytes(this.#exchange, status, fields, source, this.#hasContent)
-      this.#sent()
+      sendBytes(this.exchange, status, fields, source, this.hasContent)
+      this.sent()
     } else {
       // What a Blob holds is there, or cannot be read.
       const isBlob = source instanceof Blob
-      this.#stream(status, isBlob ? withLength(fields, source.size) : fields, sourceReader(source), undefined, !isBlob)
+      this.stream(status, isBlob ? withLength(fields, source.size) : fields, sourceReader(source), undefined, !isBlob)
     }
   }
 
-  #stream(status: number, fields: Fields, source: BodySource, trailers: TrailersInit | undefined, prompt: boolean): void {
+  private stream(status: number, fields: Fields, source: BodySource, trailers: TrailersInit | undefined, prompt: boolean): void {
     const head = responseHead(status, fields)
-    if (!this.#hasContent) {
+    if (!this.hasContent) {
       try {
-        this.#exchange.sendHead(head, true)
+        this.exchange.sendHead(head, true)
       } finally {
         cancelSource(source, undefined)
       }
-      this.#sent()
+      this.sent()
       return
     }
-    this.#state = 'starting'
-    this.#start = head
-    const pump = (this.#pump = new ResponsePump(this.#exchange, source, trailers, this))
+    this.state = 'starting'
+    this.start = head
+    const pump = (this.pump = new ResponsePump(this.exchange, source, trailers, this))
     pump.run()
     // Content may be long in coming, and the client shall have the head meanwhile: at the end of this turn,
     // when it would leave in any case.
-    if (prompt && this.#state === 'starting') this.#face.clock.soon(() => pump.start())
+    if (prompt && this.state === 'starting') this.face.clock.soon(() => pump.start())
   }
 
   /** The response was handed over whole. */
-  #sent(): void {
-    if (this.#state === 'closed') return
-    this.#state = 'sent'
-    const body = this.#body
+  private sent(): void {
+    if (this.state === 'closed') return
+    this.state = 'sent'
+    const body = this.body
     if (body === undefined || body.settled) return
     // RFC 9112 §9.3: the rest of the request has to be read, or the connection cannot go on.
     body.abandon()
-    this.#exchange.discard()
+    this.exchange.discard()
   }
 
   /** There is no response, and no head was sent: the handler failed, or what it returned cannot be sent. */
-  #fail(error: unknown): void {
-    if (this.#state === 'closed' && (isSameFailure(error, this.#error) || (error as Error | undefined)?.name === 'AbortError')) {
+  private fail(error: unknown): void {
+    if (this.state === 'closed' && (isSameFailure(error, this.error) || (error as Error | undefined)?.name === 'AbortError')) {
       // It stopped because the client is gone, as it should.
       return
     }
-    if (this.#failed) {
-      this.#face.report(error)
-      this.#refuseFailed()
+    if (this.failed) {
+      this.face.report(error)
+      this.refuseFailed()
       return
     }
-    this.#failed = true
-    this.#face
-      .failed(error, this.#request)
-      .then((response) => this.#recover(response))
-      .catch(this.#face.report)
+    this.failed = true
+    this.face
+      .failed(error, this.request)
+      .then((response) => this.recover(response))
+      .catch(this.face.report)
   }
 
   /** Sends what `onError` returned, or the plain 500. */
-  #recover(response: ResponseLike | undefined): void {
-    if (this.#state !== 'waiting') {
-      release(response, this.#error)
+  private recover(response: ResponseLike | undefined): void {
+    if (this.state !== 'waiting') {
+      release(response, this.error)
       return
     }
     try {
       if (response !== undefined) {
-        this.#deliver(response)
+        this.deliver(response)
         return
       }
     } catch (error) {
-      this.#face.report(error)
+      this.face.report(error)
     }
-    this.#refuseFailed()
+    this.refuseFailed()
   }
 
-  #refuseFailed(): void {
-    if (this.#state !== 'waiting') return
+  private refuseFailed(): void {
+    if (this.state !== 'waiting') return
     try {
-      this.#refuse(500)
+      this.refuse(500)
     } catch {
       // A handler that sent on the exchange by itself, which has been told: what it began has no end.
-      this.#cut = true
-      this.#exchange.cancel(CancelReason.InternalError)
+      this.cut = true
+      this.exchange.cancel(CancelReason.InternalError)
     }
   }
 
   /** Answers without the handler. */
-  #refuse(status: number): void {
-    sendText(this.#exchange, status, plainText, `${reasonPhrase(status)}\n`, this.#hasContent)
-    this.#sent()
+  private refuse(status: number): void {
+    sendText(this.exchange, status, plainText, `${reasonPhrase(status)}\n`, this.hasContent)
+    this.sent()
   }
 }
 

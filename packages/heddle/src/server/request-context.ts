@@ -4,7 +4,7 @@ import { fieldsFrom, type HeadersInit } from '../web/index.ts'
 /** What a fetch handler is told beside the request: facts of the connection, and what a Response cannot say. */
 export class RequestContext {
   /** The exchange below. For facts; whoever sends on it must not return a response as well. */
-  readonly exchange: Exchange
+  declare readonly exchange: Exchange
 
   constructor(exchange: Exchange) {
     this.exchange = exchange

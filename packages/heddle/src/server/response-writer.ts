@@ -1,4 +1,4 @@
-import { noFields, responseHead, withoutField, type Exchange, type Fields } from '../http/index.ts'
+import { noFields, responseHead, withoutField, type Exchange, type Fields, type Head } from '../http/index.ts'
 import { cancelSource, encoded, fieldsFrom, type BodySource, type TrailersInit } from '../web/index.ts'
 
 const scratch = Buffer.allocUnsafeSlow(16_384)
@@ -14,15 +14,36 @@ export function sendText(exchange: Exchange, status: number, fields: Fields, tex
     sendBytes(exchange, status, fields, encoded(text), hasContent)
     return
   }
+  const known = sentTexts[text.length & 15] as SentText
+  if (known.text === text) {
+    known.bytes ??= encoded(text)
+    return sendBytes(exchange, status, fields, known.bytes, hasContent)
+  }
+  known.text = text
+  known.bytes = undefined
   const length = writeText(text)
-  exchange.sendHead(responseHead(status, withLength(fields, length)), !hasContent || length === 0)
+  exchange.sendHead(sizedHead(status, fields, length), !hasContent || length === 0)
   if (hasContent && length > 0) exchange.sendData(scratch, 0, length, true)
 }
+
+/** A text that was sent lately: many servers send the same again and again, and it is encoded once. */
+class SentText {
+  text: string
+  /** Undefined until it came a second time. */
+  bytes: Uint8Array | undefined
+
+  constructor() {
+    this.text = ''
+    this.bytes = undefined
+  }
+}
+
+const sentTexts = Array.from({ length: 16 }, () => new SentText())
 
 /** As `sendText`. Large content is sent as it lies there, not copied. */
 export function sendBytes(exchange: Exchange, status: number, fields: Fields, bytes: Uint8Array, hasContent: boolean): void {
   const { length } = bytes
-  exchange.sendHead(responseHead(status, withLength(fields, length)), !hasContent || length === 0)
+  exchange.sendHead(sizedHead(status, fields, length), !hasContent || length === 0)
   if (!hasContent || length === 0) return
   if (length <= scratch.length) exchange.sendData(bytes, 0, length, true)
   else exchange.sendOwned(bytes, true)
@@ -41,6 +62,40 @@ function writeText(text: string): number {
     if (i === length) return length
   }
   return utf8Write.call(scratch, text, 0, scratch.length)
+}
+
+/** A head that is sent again and again. */
+class SizedHead {
+  status: number
+  length: number
+  fields: Fields
+  /** Undefined until it came a second time. */
+  head: Head | undefined
+
+  constructor() {
+    this.status = 0
+    this.length = -1
+    this.fields = noFields
+    this.head = undefined
+  }
+}
+
+const sizedHeads = Array.from({ length: 128 }, () => new SizedHead())
+
+/**
+ * The head of a response of this length. Fields are an array nobody changes, so the same array with the same
+ * length is the same head; and engines recognise a head that they have encoded before.
+ */
+function sizedHead(status: number, fields: Fields, length: number): Head {
+  const known = sizedHeads[(length ^ (fields.length << 4) ^ status) & 127] as SizedHead
+  if (known.fields !== fields || known.length !== length || known.status !== status) {
+    known.status = status
+    known.length = length
+    known.fields = fields
+    known.head = undefined
+    return responseHead(status, withLength(fields, length))
+  }
+  return (known.head ??= responseHead(status, withLength(fields, length)))
 }
 
 /** `fields` with this content-length and no other. */

@@ -6,83 +6,146 @@ import { consumedStream, StreamSource, streamFrom } from './body-stream.ts'
 import type { Headers } from './headers.ts'
 import { urlencodedPairs } from './urlencoded.ts'
 
+/** What a Request or Response keeps of its content; its own state extends it. One plain object is made faster than a class with private fields in two layers. */
+export class Content {
+  declare source: Source
+  declare stream: ReadableStream<Uint8Array> | undefined
+  /** A method has consumed the source, or it went to another message. */
+  declare used: boolean
+
+  constructor(source: Source) {
+    this.source = source
+    this.stream = asStream(source)
+    this.used = false
+  }
+}
+
+type Finder = (body: Body) => Content | undefined
+
+let inFirst: Finder = () => undefined
+let inSecond: Finder = inFirst
+
+/** Each of the two classes of messages tells where it keeps its content; its finder gives undefined for the other's. */
+export function findContent(finder: Finder): void {
+  inSecond = inFirst
+  inFirst = finder
+}
+
+function contentOf(body: Body): Content {
+  const content = inFirst(body) ?? inSecond(body)
+  if (content === undefined) throw new TypeError('Illegal invocation: this is no Request or Response.')
+  return content
+}
+
 /** The source as it is, without claiming it. For engines' owners, which look before they send. */
-export let peekSource: (body: Body) => Source
+export function peekSource(body: Body): Source {
+  return contentOf(body).source
+}
+
 /** Gives a message made by this folder its source. */
-export let setSource: (body: Body, source: Source) => void
+export function setSource(body: Body, source: Source): void {
+  const own = contentOf(body)
+  own.source = source
+  own.stream = asStream(source)
+}
+
 /** Claims the source, as a reading method does. Throws TypeError if the body is locked or was read. */
-export let takeSource: (body: Body) => Source
+export function takeSource(body: Body): Source {
+  return takeFrom(contentOf(body))
+}
+
+/** As `takeSource`, for who has the content at hand. */
+export function takeFrom(own: Content): Source {
+  const { source } = own
+  if (source === null) return null
+  if (isUnusable(own)) throw unusable()
+  own.used = true
+  const from = own.stream ?? source
+  // What was read must be free to go though the message lives on; a source is kept, to be cancelled.
+  if (!isSource(source)) own.source = ''
+  return from
+}
+
 /** A second source with the same content. Throws TypeError if the body is locked or was read. */
-export let cloneSource: (body: Body) => Source
+export function cloneSource(body: Body): Source {
+  const own = contentOf(body)
+  if (isUnusable(own)) throw new TypeError('The body was read already or is locked: it cannot be cloned.')
+  const { source } = own
+  if (own.stream === undefined) {
+    if (source === null || typeof source === 'string' || source instanceof Uint8Array || source instanceof Blob) return source
+    const bytes = (source as BodySource).take()
+    if (bytes !== undefined) {
+      own.source = bytes
+      return bytes
+    }
+  }
+  const stream = body.body as ReadableStream<Uint8Array>
+  const [mine, theirs] = stream.tee()
+  const limit = collectLimits.get(stream)
+  if (limit !== undefined) for (const branch of [mine, theirs]) collectLimits.set(branch, limit)
+  own.stream = mine
+  // From here on the source belongs to the tee, which cancels it when both branches are cancelled.
+  own.source = mine
+  return theirs as ReadableStream<Uint8Array>
+}
+
 /** The rest of the content is not wanted: frees what stands behind it, also when the stream is locked. */
-export let cancelBody: (body: Body, reason: unknown) => void
+export function cancelBody(body: Body, reason: unknown): void {
+  const own = contentOf(body)
+  const { source, stream } = own
+  if (stream !== undefined && !stream.locked) {
+    // Rejects if the stream is in error, which its reader is told.
+    stream.cancel(reason).catch(() => {})
+  } else if (isSource(source)) {
+    own.used = true
+    cancelSource(source, reason)
+  }
+}
 
 /**
  * What Request and Response share: content, and the ways to read it (Fetch §6.4 "Body mixin").
  * A stream object is made only when `body` is asked for; the methods read what stands behind directly.
  */
 export abstract class Body {
-  #source: Source
-  #stream: ReadableStream<Uint8Array> | undefined
-  /** A method has consumed the source, or it went to another message. */
-  #used: boolean
-
-  static {
-    peekSource = (body) => body.#source
-    setSource = (body, source) => {
-      body.#source = source
-      body.#stream = source instanceof ReadableStream ? source : undefined
-    }
-    takeSource = (body) => body.#take()
-    cloneSource = (body) => body.#clone()
-    cancelBody = (body, reason) => body.#cancel(reason)
-  }
-
-  constructor(source: Source) {
-    this.#source = source
-    this.#stream = source instanceof ReadableStream ? source : undefined
-    this.#used = false
-  }
-
   abstract get headers(): Headers
 
   /** The content as a byte stream, or null if there is none. Made at the first call. */
   get body(): ReadableStream<Uint8Array> | null {
-    if (this.#source === null) return null
-    return (this.#stream ??= this.#used ? consumedStream() : streamOf(this.#source))
+    const own = contentOf(this)
+    if (own.source === null) return null
+    return (own.stream ??= own.used ? consumedStream() : streamOf(own.source))
   }
 
   /** True once content was read or cancelled. */
   get bodyUsed(): boolean {
-    if (this.#source === null) return false
-    return this.#used || (this.#stream !== undefined && Readable.isDisturbed(this.#stream as never))
+    return isUsed(contentOf(this))
   }
 
   /** Rejects with TypeError if the body is locked or was read before (as do all of these), or with the error that cut it. */
   async arrayBuffer(): Promise<ArrayBuffer> {
-    const bytes = await bytesFrom(this.#take())
+    const bytes = await bytesFrom(takeSource(this))
     return bytes.byteLength === bytes.buffer.byteLength ? bytes.buffer : bytes.slice().buffer
   }
 
   async bytes(): Promise<Uint8Array<ArrayBuffer>> {
-    const bytes = bytesFrom(this.#take())
+    const bytes = bytesFrom(takeSource(this))
     return bytes instanceof Promise ? await bytes : bytes
   }
 
   async text(): Promise<string> {
-    const text = textFrom(this.#take())
+    const text = textFrom(takeSource(this))
     return typeof text === 'string' ? text : await text
   }
 
   /** Rejects with SyntaxError if the content is no JSON. */
   async json(): Promise<any> {
-    const text = textFrom(this.#take())
+    const text = textFrom(takeSource(this))
     return JSON.parse(typeof text === 'string' ? text : await text)
   }
 
   /** The content in a Blob whose type is that of the message. */
   async blob(): Promise<Blob> {
-    return this.#native(await bytesFrom(this.#take())).blob()
+    return nativeOf(this, await bytesFrom(takeSource(this))).blob()
   }
 
   /**
@@ -91,9 +154,9 @@ export abstract class Body {
    */
   async formData(): Promise<FormData> {
     const type = this.headers.get('content-type')?.split(';', 1)[0] as string | undefined
-    const bytes = await bytesFrom(this.#take())
+    const bytes = await bytesFrom(takeSource(this))
     if (type === undefined || trimBlanks(type).toLowerCase() !== 'application/x-www-form-urlencoded')
-      return this.#native(bytes).formData() as unknown as Promise<FormData>
+      return nativeOf(this, bytes).formData() as unknown as Promise<FormData>
     const form = new FormData()
     for (const [name, value] of urlencodedPairs(bytes)) form.append(name, value)
     return form
@@ -101,64 +164,25 @@ export abstract class Body {
 
   /** The content as a stream of strings, decoded from UTF-8. */
   textStream(): ReadableStream<string> {
-    if (this.#unusable()) throw unusable()
+    if (isUnusable(contentOf(this))) throw unusable()
     const stream = this.body ?? new Blob([]).stream()
     return stream.pipeThrough(new TextDecoderStream() as never)
   }
+}
 
-  #native(bytes: Uint8Array<ArrayBuffer>): globalThis.Response {
-    const type = this.headers.get('content-type')
-    return new globalThis.Response(bytes, type === null ? {} : { headers: { 'content-type': type } })
-  }
+/** A response of Node's with `bytes`, whose parsers are asked. */
+function nativeOf(body: Body, bytes: Uint8Array<ArrayBuffer>): globalThis.Response {
+  const type = body.headers.get('content-type')
+  return new globalThis.Response(bytes, type === null ? {} : { headers: { 'content-type': type } })
+}
 
-  #unusable(): boolean {
-    return this.#source !== null && (this.bodyUsed || this.#stream?.locked === true)
-  }
+function isUsed({ source, stream, used }: Content): boolean {
+  if (source === null) return false
+  return used || (stream !== undefined && Readable.isDisturbed(stream as never))
+}
 
-  /** The source, for the one who reads it to the end. Throws TypeError if it is not usable. */
-  #take(): Source {
-    const source = this.#source
-    if (source === null) return null
-    if (this.#unusable()) throw unusable()
-    this.#used = true
-    const from = this.#stream ?? source
-    // What was read must be free to go though the message lives on; a source is kept, to be cancelled.
-    if (!isSource(source)) this.#source = ''
-    return from
-  }
-
-  #clone(): Source {
-    if (this.#unusable()) throw new TypeError('The body was read already or is locked: it cannot be cloned.')
-    const source = this.#source
-    if (this.#stream === undefined) {
-      if (source === null || typeof source === 'string' || source instanceof Uint8Array || source instanceof Blob) return source
-      const bytes = (source as BodySource).take()
-      if (bytes !== undefined) {
-        this.#source = bytes
-        return bytes
-      }
-    }
-    const stream = this.body as ReadableStream<Uint8Array>
-    const [mine, theirs] = stream.tee()
-    const limit = collectLimits.get(stream)
-    if (limit !== undefined) for (const branch of [mine, theirs]) collectLimits.set(branch, limit)
-    this.#stream = mine
-    // From here on the source belongs to the tee, which cancels it when both branches are cancelled.
-    this.#source = mine
-    return theirs as ReadableStream<Uint8Array>
-  }
-
-  #cancel(reason: unknown): void {
-    const source = this.#source
-    const stream = this.#stream
-    if (stream !== undefined && !stream.locked) {
-      // Rejects if the stream is in error, which its reader is told.
-      stream.cancel(reason).catch(() => {})
-    } else if (isSource(source)) {
-      this.#used = true
-      cancelSource(source, reason)
-    }
-  }
+function isUnusable(own: Content): boolean {
+  return own.source !== null && (isUsed(own) || own.stream?.locked === true)
 }
 
 /** `maxCollected` of what stands behind a stream. */
@@ -221,4 +245,9 @@ const { utf8Slice } = Buffer.prototype as unknown as { utf8Slice(this: Uint8Arra
 
 function withoutMark(text: string): string {
   return text.charCodeAt(0) === 0xfeff ? text.slice(1) : text
+}
+
+/** Most sources are strings, or none: they are told without the class, which is slow to get at. */
+function asStream(source: Source): ReadableStream<Uint8Array> | undefined {
+  return typeof source === 'object' && source !== null && source instanceof ReadableStream ? source : undefined
 }

@@ -21,6 +21,7 @@ export {
   Response,
   responseFields,
   responseFrom,
+  responseSource,
   responseTrailers,
   type ResponseInit,
   type ResponseType,

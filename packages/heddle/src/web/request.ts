@@ -1,5 +1,5 @@
 import { noFields, type Fields, type Head } from '../http/index.ts'
-import { Body, cloneSource, peekSource, setSource, takeSource } from './body.ts'
+import { Body, cloneSource, Content, findContent, setSource, takeSource } from './body.ts'
 import { sourceOf, typeOf, type Source } from './body-init.ts'
 import { fieldsFrom, fieldsOf, Headers, headersFrom } from './headers.ts'
 import type { IncomingBody } from './incoming-body.ts'
@@ -39,44 +39,34 @@ export let abortRequest: (request: Request, reason: unknown) => void
  * It is a class of its own: `instanceof globalThis.Request` is false; see `toNative`.
  */
 export class Request extends Body {
-  #method: string
-  /** Empty until composed from `#origin` and `#path`. */
-  #url: string
-  #origin: string
-  #path: string
-  /** The host field of a received request, which Fields leave out. */
-  #host: string
-  /** The truth until `#headers` is made. */
-  #fields: Fields
-  #headers: Headers | undefined
-  #options: RequestOptions
-  /** The signal given by the program that made the request. */
-  #given: AbortSignal | undefined
-  #signal: AbortSignal | undefined
-  #controller: AbortController | undefined
-  #aborted: boolean
-  #reason: unknown
-  #incoming: IncomingBody | undefined
+  readonly #state: State
 
   static {
+    findContent((body) => (#state in body ? body.#state : undefined))
     requestFrom = (head, origin, incoming) => {
       const request = new Request(received as never)
-      request.#method = head.method
-      request.#origin = origin
-      request.#path = head.path
-      request.#host = head.authority
-      request.#fields = head.fields
-      request.#incoming = incoming
-      setSource(request, incoming ?? null)
+      const state = request.#state
+      state.method = head.method
+      state.head = head
+      state.origin = origin
+      state.fields = head.fields
+      if (incoming !== undefined) {
+        state.incoming = incoming
+        state.source = incoming
+      }
       return request
     }
-    requestFields = (request) => (request.#headers === undefined ? request.#fields : fieldsOf(request.#headers))
-    givenSignal = (request) => request.#given
+    requestFields = (request) => {
+      const { headers, fields } = request.#state
+      return headers === undefined ? fields : fieldsOf(headers)
+    }
+    givenSignal = (request) => request.#state.rare?.given
     abortRequest = (request, reason) => {
-      if (request.#aborted) return
-      request.#aborted = true
-      request.#reason = reason
-      request.#controller?.abort(reason)
+      const rare = (request.#state.rare ??= new Rare())
+      if (rare.aborted) return
+      rare.aborted = true
+      rare.reason = reason
+      rare.controller?.abort(reason)
     }
   }
 
@@ -85,42 +75,32 @@ export class Request extends Body {
    * option, content with GET or HEAD, a stream without `duplex: 'half'`, a request whose body was read.
    */
   constructor(input: RequestInfo, init: RequestInit = none) {
-    super(null)
-    this.#method = 'GET'
-    this.#url = ''
-    this.#origin = ''
-    this.#path = ''
-    this.#host = ''
-    this.#fields = noFields
-    this.#headers = undefined
-    this.#options = defaultOptions
-    this.#given = undefined
-    this.#signal = undefined
-    this.#controller = undefined
-    this.#aborted = false
-    this.#reason = undefined
-    this.#incoming = undefined
+    super()
+    this.#state = new State()
     if ((input as unknown) === received) return
     this.#make(input, init ?? none)
   }
 
   get method(): string {
-    return this.#method
+    return this.#state.method
   }
 
   /** Absolute and normalized. Of a received request: the scheme of the connection, the Host, path and query. */
   get url(): string {
-    if (this.#url === '') this.#url = targetUrl(this.#origin, this.#path)
-    return this.#url
+    const state = this.#state
+    if (state.url === '' && state.head !== undefined) state.url = targetUrl(state.origin, state.head.path)
+    return state.url
   }
 
   /** A received request's headers can be changed: the copy is the program's. */
   override get headers(): Headers {
-    if (this.#headers === undefined) {
+    const state = this.#state
+    if (state.headers === undefined) {
+      const host = state.head === undefined ? '' : state.head.authority
       // RFC 9110 §7.2: Fields leave the host to the head, programs expect it here.
-      this.#headers = headersFrom(this.#host === '' ? this.#fields : ['host', this.#host, ...this.#fields], false)
+      state.headers = headersFrom(host === '' ? state.fields : ['host', host, ...state.fields], false)
     }
-    return this.#headers
+    return state.headers
   }
 
   /**
@@ -128,24 +108,25 @@ export class Request extends Body {
    * for a request made by the program: when the signal it gave does. Made at the first call.
    */
   get signal(): AbortSignal {
-    if (this.#signal === undefined) {
-      if (this.#given !== undefined) {
-        this.#signal = AbortSignal.any([this.#given])
+    const rare = (this.#state.rare ??= new Rare())
+    if (rare.signal === undefined) {
+      if (rare.given !== undefined) {
+        rare.signal = AbortSignal.any([rare.given])
       } else {
-        this.#controller = new AbortController()
-        if (this.#aborted) this.#controller.abort(this.#reason)
-        this.#signal = this.#controller.signal
+        rare.controller = new AbortController()
+        if (rare.aborted) rare.controller.abort(rare.reason)
+        rare.signal = rare.controller.signal
       }
     }
-    return this.#signal
+    return rare.signal
   }
 
   get cache(): RequestCache {
-    return this.#options.cache
+    return optionsOf(this.#state).cache
   }
 
   get credentials(): RequestCredentials {
-    return this.#options.credentials
+    return optionsOf(this.#state).credentials
   }
 
   get destination(): '' {
@@ -157,27 +138,27 @@ export class Request extends Body {
   }
 
   get integrity(): string {
-    return this.#options.integrity
+    return optionsOf(this.#state).integrity
   }
 
   get keepalive(): boolean {
-    return this.#options.keepalive
+    return optionsOf(this.#state).keepalive
   }
 
   get mode(): RequestMode {
-    return this.#options.mode
+    return optionsOf(this.#state).mode
   }
 
   get redirect(): RequestRedirect {
-    return this.#options.redirect
+    return optionsOf(this.#state).redirect
   }
 
   get referrer(): string {
-    return this.#options.referrer
+    return optionsOf(this.#state).referrer
   }
 
   get referrerPolicy(): ReferrerPolicy {
-    return this.#options.referrerPolicy
+    return optionsOf(this.#state).referrerPolicy
   }
 
   /**
@@ -185,7 +166,7 @@ export class Request extends Body {
    * content has arrived, for which it must be read unless it is small; rejects with what cut the content.
    */
   get trailers(): Promise<Headers> {
-    const incoming = this.#incoming
+    const { incoming } = this.#state
     if (incoming === undefined) return Promise.resolve(new Headers())
     const trailers = incoming.arrived().then((fields) => headersFrom(fields, true))
     // To be asked and not awaited is no reason to end the process.
@@ -204,13 +185,15 @@ export class Request extends Body {
   /** A second request with the same content. Throws TypeError if the content was read or is locked. */
   clone(): Request {
     const clone = new Request(received as never)
+    const state = clone.#state
     setSource(clone, cloneSource(this))
-    clone.#method = this.#method
-    clone.#url = this.url
-    clone.#fields = fieldsOf(this.headers)
-    clone.#options = this.#options
-    clone.#given = this.signal
-    clone.#incoming = this.#incoming
+    state.method = this.#state.method
+    state.url = this.url
+    state.fields = fieldsOf(this.headers)
+    state.rare = new Rare()
+    state.rare.options = optionsOf(this.#state)
+    state.rare.given = this.signal
+    state.incoming = this.#state.incoming
     return clone
   }
 
@@ -221,9 +204,9 @@ export class Request extends Body {
    */
   toNative(): globalThis.Request {
     if (this.bodyUsed) throw new TypeError('Request.toNative: the body was read already.')
-    const { cache, credentials, integrity, keepalive, mode, redirect, referrer, referrerPolicy } = this.#options
+    const { cache, credentials, integrity, keepalive, mode, redirect, referrer, referrerPolicy } = optionsOf(this.#state)
     const init: Record<string, unknown> = {
-      method: this.#method,
+      method: this.method,
       headers: [...this.headers],
       signal: this.signal,
       cache,
@@ -235,7 +218,7 @@ export class Request extends Body {
       referrer,
       referrerPolicy,
     }
-    if (this.#method !== 'GET' && this.#method !== 'HEAD' && peekSource(this) !== null) {
+    if (this.method !== 'GET' && this.method !== 'HEAD' && this.#state.source !== null) {
       init['body'] = this.body
       init['duplex'] = 'half'
     }
@@ -247,39 +230,94 @@ export class Request extends Body {
   }
 
   #make(input: RequestInfo, init: RequestInit): void {
+    const state = this.#state
+    const rare = (state.rare = new Rare())
     let inherited: Request | globalThis.Request | undefined
     if (input instanceof Request || input instanceof globalThis.Request) {
       inherited = input
-      this.#url = input.url
-      this.#method = input.method
-      this.#fields = input instanceof Request ? fieldsOf(input.headers) : fieldsFrom(input.headers)
-      this.#options = input instanceof Request ? input.#options : optionsFrom(input as RequestInit, defaultOptions)
-      this.#given = input instanceof Request ? (input.#given ?? (input.#origin === '' ? undefined : input.signal)) : input.signal
+      state.url = input.url
+      state.method = input.method
+      state.fields = input instanceof Request ? fieldsOf(input.headers) : fieldsFrom(input.headers)
+      rare.options = input instanceof Request ? optionsOf(input.#state) : optionsFrom(input as RequestInit, defaultOptions)
+      rare.given =
+        input instanceof Request ? (input.#state.rare?.given ?? (input.#state.head === undefined ? undefined : input.signal)) : input.signal
     } else {
-      this.#url = absolute(input)
+      state.url = absolute(input)
     }
-    this.#options = optionsFrom(init, this.#options)
-    if (init.method !== undefined) this.#method = methodFrom(init.method)
-    if (init.headers !== undefined) this.#fields = fieldsFrom(init.headers)
+    rare.options = optionsFrom(init, rare.options)
+    if (init.method !== undefined) state.method = methodFrom(init.method)
+    if (init.headers !== undefined) state.fields = fieldsFrom(init.headers)
     if (init.signal !== undefined) {
       if (init.signal !== null && !(init.signal instanceof AbortSignal))
         throw new TypeError('Request constructor: signal is no AbortSignal.')
-      this.#given = init.signal ?? undefined
+      rare.given = init.signal ?? undefined
     }
     const { body } = init
     const hasContent = body !== undefined && body !== null
-    if ((this.#method === 'GET' || this.#method === 'HEAD') && (hasContent || (inherited?.body ?? null) !== null)) {
+    if ((state.method === 'GET' || state.method === 'HEAD') && (hasContent || (inherited?.body ?? null) !== null)) {
       throw new TypeError('Request with GET/HEAD method cannot have body.')
     }
     if (hasContent) {
       const source = sourceOf(body)
       if (isStreamed(source) && init.duplex !== 'half') throw new TypeError('RequestInit: duplex option is required when sending a body.')
       const type = typeOf(body, source)
-      if (type !== undefined && !hasField(this.#fields, 'content-type')) this.#fields = [...this.#fields, 'content-type', type]
+      if (type !== undefined && !hasField(state.fields, 'content-type')) state.fields = [...state.fields, 'content-type', type]
       setSource(this, source)
     } else if (inherited !== undefined && body !== null) {
       setSource(this, inheritedSource(inherited))
     }
+  }
+}
+
+/** What a request is, besides its content. */
+class State extends Content {
+  declare method: string
+  /** Empty until composed from `origin` and the head's path. */
+  declare url: string
+  /** A received request's; undefined for one the program made. */
+  declare head: Head | undefined
+  declare origin: string
+  /** The truth until `headers` is made. */
+  declare fields: Fields
+  declare headers: Headers | undefined
+  /** What few requests have; undefined: all of it is as at first. */
+  declare rare: Rare | undefined
+  declare incoming: IncomingBody | undefined
+
+  constructor() {
+    super(null)
+    this.method = 'GET'
+    this.url = ''
+    this.head = undefined
+    this.origin = ''
+    this.fields = noFields
+    this.headers = undefined
+    this.rare = undefined
+    this.incoming = undefined
+  }
+}
+
+function optionsOf({ rare }: State): RequestOptions {
+  return rare === undefined ? defaultOptions : rare.options
+}
+
+/** Options and signals of a request: most that are received have neither. */
+class Rare {
+  options: RequestOptions
+  /** The signal given by the program that made the request. */
+  given: AbortSignal | undefined
+  signal: AbortSignal | undefined
+  controller: AbortController | undefined
+  aborted: boolean
+  reason: unknown
+
+  constructor() {
+    this.options = defaultOptions
+    this.given = undefined
+    this.signal = undefined
+    this.controller = undefined
+    this.aborted = false
+    this.reason = undefined
   }
 }
 

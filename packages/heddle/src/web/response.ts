@@ -1,9 +1,10 @@
 import { isBodiless, noFields, withoutField, type Fields } from '../http/index.ts'
-import { Body, cancelBody, cloneSource, peekSource, setSource } from './body.ts'
+import { Body, cancelBody, cloneSource, Content, findContent, setSource, takeFrom } from './body.ts'
 import { sourceOf, typeOf, type BodyInit, type Source } from './body-init.ts'
 import { fieldsOf, fieldsFrom, Headers, headersFrom } from './headers.ts'
 import type { HeadersInit } from './header-text.ts'
 import type { IncomingBody } from './incoming-body.ts'
+import { recordFields } from './record-memo.ts'
 
 /** Trailer fields of a response that is sent: known later than its content, or computed when it ends. */
 export type TrailersInit = HeadersInit | Promise<HeadersInit> | (() => HeadersInit | Promise<HeadersInit>)
@@ -27,6 +28,7 @@ export interface ResponseInit {
 export type ResponseType = 'basic' | 'cors' | 'default' | 'error' | 'opaque' | 'opaqueredirect'
 
 const plainText: Fields = Object.freeze(['content-type', 'text/plain;charset=UTF-8'])
+const jsonText: Fields = Object.freeze(['content-type', 'application/json'])
 const none: ResponseInit = Object.freeze({})
 
 /**
@@ -47,6 +49,8 @@ export let responseFrom: (
  * response whose codings were undone they lack what tells of the content as it came.
  */
 export let responseFields: (response: Response) => Fields
+/** Claims the source of a response that is sent. Throws TypeError if its body is locked or was read. */
+export let responseSource: (response: Response) => Source
 /** What its maker gave as `trailers`. */
 export let responseTrailers: (response: Response) => TrailersInit | undefined
 
@@ -58,37 +62,28 @@ export let responseTrailers: (response: Response) => TrailersInit | undefined
  * `using response = await client.fetch(url)` frees it at the end of the block.
  */
 export class Response extends Body implements Disposable, AsyncDisposable {
-  #status: number
-  #statusText: string
-  /** The truth until `#headers` is made. */
-  #fields: Fields
-  #headers: Headers | undefined
-  #type: ResponseType
-  #url: string
-  #redirected: boolean
-  #trailers: TrailersInit | undefined
-  #incoming: IncomingBody | undefined
+  readonly #state: State
 
   static {
+    findContent((body) => (#state in body ? body.#state : undefined))
     responseFrom = (status, statusText, fields, source, url, redirected, incoming) => {
       const response = new Response()
-      response.#status = status
-      response.#statusText = statusText
-      response.#fields = fields
-      response.#type = 'basic'
-      response.#url = url
-      response.#redirected = redirected
-      response.#incoming = incoming
+      const state = response.#state
+      state.status = status
+      state.fields = fields
+      state.rare = new Rare(statusText, 'basic', url, redirected, undefined, incoming)
       setSource(response, source)
       return response
     }
     responseFields = (response) => {
-      const fields = response.#lines()
-      const source = response.#incoming === undefined ? null : peekSource(response)
+      const state = response.#state
+      const fields = linesOf(state)
+      const source = state.rare?.incoming === undefined ? null : state.source
       if (source === null || typeof source !== 'object' || !('decoded' in source)) return fields
       return withoutField(withoutField(fields, 'content-encoding'), 'content-length')
     }
-    responseTrailers = (response) => response.#trailers
+    responseSource = (response) => takeFrom(response.#state)
+    responseTrailers = (response) => response.#state.rare?.trailers
   }
 
   /**
@@ -96,30 +91,28 @@ export class Response extends Body implements Disposable, AsyncDisposable {
    * for content with a status that has none (204, 205, 304), for a stream that is locked.
    */
   constructor(body: BodyInit | null = null, init: ResponseInit = none) {
-    super(typeof body === 'string' ? body : body === null ? null : sourceOf(body))
+    super()
     const { status = 200, statusText = '', headers, trailers } = init ?? none
-    this.#status = status === 200 ? 200 : checkedStatus(status)
-    this.#statusText = statusText === '' ? '' : checkedPhrase(statusText)
-    this.#fields = noFields
-    this.#headers = undefined
-    this.#type = 'default'
-    this.#url = ''
-    this.#redirected = false
-    this.#trailers = trailers
-    // The content may never come to its end, and trailers nobody waits for are no reason to end the process.
-    if (trailers instanceof Promise) trailers.catch(() => {})
-    this.#incoming = undefined
-    if (headers !== undefined) this.#fields = fieldsFrom(headers)
+    const state = new State(typeof body === 'string' || body === null ? body : sourceOf(body))
+    this.#state = state
+    if (status !== 200) state.status = checkedStatus(status)
+    if (statusText !== '' || trailers !== undefined) {
+      state.rare = new Rare(checkedPhrase(statusText), 'default', '', false, trailers, undefined)
+      // The content may never come to its end, and trailers nobody waits for are no reason to end the process.
+      if (trailers instanceof Promise) trailers.catch(() => {})
+    }
+    if (headers !== undefined) state.fields = isRecord(headers) ? recordFields(headers) : fieldsFrom(headers)
     if (body === null) return
-    if (this.#status !== 200 && (isBodiless(this.#status) || this.#status === 205)) {
-      throw new TypeError(`Response constructor: a response of status ${this.#status} has no body.`)
+    if (state.status !== 200 && (isBodiless(state.status) || state.status === 205)) {
+      throw new TypeError(`Response constructor: a response of status ${state.status} has no body.`)
     }
     if (typeof body === 'string' && headers === undefined) {
-      this.#fields = plainText
+      state.fields = plainText
       return
     }
-    const type = typeOf(body, peekSource(this))
-    if (type !== undefined && !this.#fields.includes('content-type')) this.#fields = [...this.#fields, 'content-type', type]
+    if (hasField(state.fields, 'content-type')) return
+    const type = typeOf(body, state.source)
+    if (type !== undefined) state.fields = [...state.fields, 'content-type', type]
   }
 
   /** `data` as JSON. Throws TypeError if it has no JSON form. */
@@ -127,11 +120,13 @@ export class Response extends Body implements Disposable, AsyncDisposable {
     const text = JSON.stringify(data)
     if (text === undefined) throw new TypeError('Response.json: the value is not JSON serializable.')
     const response = new Response(null, init)
-    if (isBodiless(response.#status) || response.#status === 205) {
-      throw new TypeError(`Response.json: a response of status ${response.#status} has no body.`)
+    const state = response.#state
+    if (isBodiless(state.status) || state.status === 205) {
+      throw new TypeError(`Response.json: a response of status ${state.status} has no body.`)
     }
     setSource(response, text)
-    if (!hasField(response.#fields, 'content-type')) response.#fields = [...response.#fields, 'content-type', 'application/json']
+    if (state.fields.length === 0) state.fields = jsonText
+    else if (!hasField(state.fields, 'content-type')) state.fields = [...state.fields, 'content-type', 'application/json']
     return response
   }
 
@@ -143,46 +138,46 @@ export class Response extends Body implements Disposable, AsyncDisposable {
       throw new RangeError(`Invalid status code ${status}`)
     }
     const response = new Response(null, { status })
-    response.#headers = headersFrom(['location', parsed.href], true)
+    response.#state.headers = headersFrom(['location', parsed.href], true)
     return response
   }
 
   /** A network error: type `error`, status 0. A server cannot send it. */
   static error(): Response {
     const response = responseFrom(0, '', noFields, null, '', false)
-    response.#type = 'error'
-    response.#headers = headersFrom(noFields, true)
+    response.#state.rare = new Rare('', 'error', '', false, undefined, undefined)
+    response.#state.headers = headersFrom(noFields, true)
     return response
   }
 
   get type(): ResponseType {
-    return this.#type
+    return this.#state.rare === undefined ? 'default' : this.#state.rare.type
   }
 
   /** The last URL asked, without fragment; empty for a response made here. */
   get url(): string {
-    return this.#url
+    return this.#state.rare === undefined ? '' : this.#state.rare.url
   }
 
   get redirected(): boolean {
-    return this.#redirected
+    return this.#state.rare !== undefined && this.#state.rare.redirected
   }
 
   get status(): number {
-    return this.#status
+    return this.#state.status
   }
 
   get ok(): boolean {
-    return this.#status >= 200 && this.#status <= 299
+    return this.#state.status >= 200 && this.#state.status <= 299
   }
 
   get statusText(): string {
-    return this.#statusText
+    return this.#state.rare === undefined ? '' : this.#state.rare.statusText
   }
 
   /** Immutable on a received response, as the standard says. */
   override get headers(): Headers {
-    return (this.#headers ??= headersFrom(this.#fields, this.#type === 'basic'))
+    return (this.#state.headers ??= headersFrom(this.#state.fields, this.type === 'basic'))
   }
 
   /**
@@ -190,12 +185,13 @@ export class Response extends Body implements Disposable, AsyncDisposable {
    * has arrived, for which it must be read unless it is small; rejects with what cut the content.
    */
   get trailers(): Promise<Headers> {
-    if (this.#incoming !== undefined) {
-      const trailers = this.#incoming.arrived().then((fields) => headersFrom(fields, true))
+    const incoming = this.#state.rare?.incoming
+    if (incoming !== undefined) {
+      const trailers = incoming.arrived().then((fields) => headersFrom(fields, true))
       trailers.catch(() => {})
       return trailers
     }
-    const init = this.#trailers
+    const init = this.#state.rare?.trailers
     return Promise.resolve(typeof init === 'function' ? init() : init).then((given) => new Headers(given))
   }
 
@@ -206,14 +202,10 @@ export class Response extends Body implements Disposable, AsyncDisposable {
   clone(): Response {
     const clone = new Response()
     setSource(clone, cloneSource(this))
-    clone.#status = this.#status
-    clone.#statusText = this.#statusText
-    clone.#fields = this.#lines()
-    clone.#type = this.#type
-    clone.#url = this.#url
-    clone.#redirected = this.#redirected
-    clone.#trailers = this.#trailers
-    clone.#incoming = this.#incoming
+    clone.#state.status = this.#state.status
+    clone.#state.fields = linesOf(this.#state)
+    // It is never changed.
+    clone.#state.rare = this.#state.rare
     return clone
   }
 
@@ -222,11 +214,11 @@ export class Response extends Body implements Disposable, AsyncDisposable {
    * it can be read here or there. Throws TypeError if it was read already.
    */
   toNative(): globalThis.Response {
-    if (this.#type === 'error') return globalThis.Response.error()
+    if (this.type === 'error') return globalThis.Response.error()
     if (this.bodyUsed) throw new TypeError('Response.toNative: the body was read already.')
     return new globalThis.Response(this.body as never, {
-      status: this.#status,
-      statusText: this.#statusText,
+      status: this.#state.status,
+      statusText: this.statusText,
       headers: [...this.headers],
     })
   }
@@ -240,12 +232,56 @@ export class Response extends Body implements Disposable, AsyncDisposable {
     cancelBody(this, undefined)
   }
 
-  #lines(): Fields {
-    return this.#headers === undefined ? this.#fields : fieldsOf(this.#headers)
-  }
-
   get [Symbol.toStringTag](): string {
     return 'Response'
+  }
+}
+
+/** What a response is, besides its content. */
+class State extends Content {
+  declare status: number
+  /** The truth until `headers` is made. */
+  declare fields: Fields
+  declare headers: Headers | undefined
+  /** What few responses that programs make have; undefined: all of it is as at first. */
+  declare rare: Rare | undefined
+
+  constructor(source: Source) {
+    super(source)
+    this.status = 200
+    this.fields = noFields
+    this.headers = undefined
+    this.rare = undefined
+  }
+}
+
+function linesOf({ headers, fields }: State): Fields {
+  return headers === undefined ? fields : fieldsOf(headers)
+}
+
+/** What a received response is told with it, and what a program rarely says. */
+class Rare {
+  readonly statusText: string
+  readonly type: ResponseType
+  readonly url: string
+  readonly redirected: boolean
+  readonly trailers: TrailersInit | undefined
+  readonly incoming: IncomingBody | undefined
+
+  constructor(
+    statusText: string,
+    type: ResponseType,
+    url: string,
+    redirected: boolean,
+    trailers: TrailersInit | undefined,
+    incoming: IncomingBody | undefined,
+  ) {
+    this.statusText = statusText
+    this.type = type
+    this.url = url
+    this.redirected = redirected
+    this.trailers = trailers
+    this.incoming = incoming
   }
 }
 
@@ -265,4 +301,9 @@ function checkedPhrase(text: string): string {
   const phrase = `${text}`
   if (!/^[\t\x20-\x7e\x80-\xff]*$/.test(phrase)) throw new TypeError('Invalid statusText')
   return phrase
+}
+
+/** Names and values as properties: neither pairs nor Headers. */
+function isRecord(headers: HeadersInit): headers is Readonly<Record<string, string>> {
+  return typeof headers === 'object' && headers !== null && !(Symbol.iterator in headers)
 }
