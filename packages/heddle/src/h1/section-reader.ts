@@ -2,7 +2,7 @@ import { ProtocolError } from '../http/index.ts'
 import { hashStep, startHash, type LineCache } from './line-cache.ts'
 import { LineCarry } from './line-carry.ts'
 import type { Http1Limits } from './limits.ts'
-import type { Run, RunMemo } from './run-memo.ts'
+import { Run, type RunMemo } from './run-memo.ts'
 import { SectionBuilder, tooLarge, type FieldSection } from './section.ts'
 
 const lf = 0x0a
@@ -11,6 +11,9 @@ const cr = 0x0d
 const mostEmptyLines = 4
 /** Runs of one section that a connection expects to see again. */
 const mostExpected = 4
+/** Octets of a section that a connection keeps to know it again. */
+const longestOwn = 2048
+const mostPatience = 255
 
 /** How a role reads its start line; `Line` is what comes of it, `Message` what the memo keeps with a section. */
 export interface StartLineSyntax<Line extends object, Message extends object> {
@@ -43,6 +46,14 @@ export class SectionReader<Line extends object, Message extends object> {
   private readonly carry: LineCarry
   /** The runs of the section before, in order: the likeliest ones. */
   private readonly expected: (Run<Message> | undefined)[]
+  /**
+   * The whole section before, if it has lines that no memo may share, as Cookie: a client sends the same
+   * ones again and again, and here nobody sees them but the connection they came on.
+   */
+  private own: Run<Message> | undefined
+  /** How many such sections are passed over before one is kept, and how many still are: for those that always differ. */
+  private patience: number
+  private waits: number
   /** Runs begun in this section. */
   private runCount: number
   /** What comes next begins a run: it follows the start line or an individual line. */
@@ -59,6 +70,9 @@ export class SectionReader<Line extends object, Message extends object> {
     this.builder = new SectionBuilder(limits, syntax === undefined)
     this.carry = new LineCarry()
     this.expected = []
+    this.own = undefined
+    this.patience = 0
+    this.waits = 0
     this.runCount = 0
     this.atRun = false
     this.emptyLines = 0
@@ -78,6 +92,7 @@ export class SectionReader<Line extends object, Message extends object> {
   /** Lets go of everything: nothing will be read any more. */
   drop(): void {
     this.next()
+    this.own = undefined
     this.carry.clear()
     this.builder.reset()
   }
@@ -89,12 +104,19 @@ export class SectionReader<Line extends object, Message extends object> {
   read(buffer: Uint8Array, at: number, limit: number): number {
     // Where the run began that is being read, if that is in this buffer.
     let runStart = -1
+    // Likewise the section.
+    let sectionStart = -1
     while (at < limit) {
       if (this.atRun && this.carry.length === 0) {
         this.atRun = false
+        if (this.runCount === 0) {
+          if (this.recallOwn(buffer, at, limit)) return at + (this.own as Run<Message>).bytes.length
+          sectionStart = at
+        }
         const run = this.recall(buffer, at, limit)
         if (run !== undefined) at += run.bytes.length
         if (this.fault !== undefined) return limit
+        if (this.section !== undefined && sectionStart >= 0) this.learnOwn(buffer, sectionStart, at)
         if (this.section !== undefined || at === limit) return at
         runStart = at
         this.builder.startRun()
@@ -119,6 +141,7 @@ export class SectionReader<Line extends object, Message extends object> {
       if (runStart >= 0 && this.section !== undefined) this.learn(buffer, runStart, end + 1, limit)
       else if (runStart >= 0 && this.atRun) this.learn(buffer, runStart, at, limit)
       at = end + 1
+      if (this.section !== undefined && sectionStart >= 0) this.learnOwn(buffer, sectionStart, at)
       if (this.section !== undefined) return at
       if (this.atRun) runStart = -1
     }
@@ -219,6 +242,33 @@ export class SectionReader<Line extends object, Message extends object> {
     if (run === undefined) return
     this.expect(this.runCount - 1, run)
     if (whole !== undefined) this.whole = run
+  }
+
+  /** Takes the whole section at `at`, if it is the one before over again. */
+  private recallOwn(buffer: Uint8Array, at: number, limit: number): boolean {
+    const { own } = this
+    if (own === undefined || !own.matches(buffer, at, limit)) return false
+    own.used = true
+    this.section = own.section
+    this.whole = own
+    return true
+  }
+
+  /** Keeps the section `buffer[start, end)`, unless the memo has it. */
+  private learnOwn(buffer: Uint8Array, start: number, end: number): void {
+    if (this.whole !== undefined || end - start > longestOwn || this.syntax === undefined) return
+    if (this.own?.used === false) {
+      if (this.waits > 0) {
+        this.waits--
+        return
+      }
+      this.waits = this.patience = Math.min(mostPatience, 2 * this.patience + 1)
+    } else {
+      this.patience = 0
+    }
+    const bytes = Buffer.allocUnsafeSlow(end - start)
+    Buffer.prototype.copy.call(buffer, bytes, 0, start, end)
+    this.own = this.whole = new Run<Message>(bytes, [], 0, true, this.section)
   }
 
   private expect(index: number, run: Run<Message>): void {
