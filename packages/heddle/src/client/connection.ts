@@ -30,6 +30,10 @@ export class PooledConnection implements ConnectionHandler, Linked {
   taken: number
   /** A response began on it, so it was of use once. */
   proven: boolean
+  /** How often requests got no answer since the last one that did; those that ran at once count once. */
+  failuresInRow: number
+  /** What `taken` was at the last of these. */
+  failedAt: number
   /** True while it stands in `origin.available`. */
   parked: boolean
   /** Parked, and without a request. */
@@ -55,6 +59,8 @@ export class PooledConnection implements ConnectionHandler, Linked {
     this.guests = undefined
     this.taken = 0
     this.proven = false
+    this.failuresInRow = 0
+    this.failedAt = 0
     this.parked = false
     this.idle = false
     // Until the engine is there, a call from its constructor must find nothing to do.
@@ -127,6 +133,27 @@ export class PooledConnection implements ConnectionHandler, Linked {
     this.origin.pool.retireSoon(this)
   }
 
+  /** A response has begun on it. */
+  answered(): void {
+    this.proven = true
+    this.failuresInRow = 0
+  }
+
+  /**
+   * The request that was the `order`th got no answer, by the server's doing. A connection can be of no
+   * use and yet look the best there is, since what fails at once leaves its stream free: it may lead to a
+   * machine that is not well behind a balancer where others are, or the two ends may disagree on what was
+   * said. What ran at once and failed at once, such as the rest of a first burst that was more than the
+   * server allows, is one failure.
+   */
+  failed(order: number): void {
+    if (this.protocol !== 'h2' || this.retired || order <= this.failedAt) return
+    this.failedAt = this.taken
+    this.failuresInRow++
+    const { origin } = this
+    if (this.failuresInRow >= origin.pool.settings.maxFailuresInRow && origin.mayReplace()) this.retireSoon()
+  }
+
   /** The requests of `guest`, another origin, come here. */
   welcome(guest: PooledOrigin): void {
     this.guests ??= new Guests()
@@ -185,6 +212,7 @@ export class PooledConnection implements ConnectionHandler, Linked {
     const { counters } = ticket.origin
     if (this.taken++ > 0) counters.reused++
     counters.taken[this.protocol]++
+    ticket.order = this.taken
     ticket.reused = this.proven
     this.tickets.append(ticket)
     if (this.engine.openable === 0) this.#noteFull()

@@ -7,6 +7,7 @@ export const clientOptionNames: OptionNames<ClientOptions> = {
   h2c: true,
   whenFull: true,
   coalesce: true,
+  maxFailuresInRow: true,
   maxConnectionsPerOrigin: true,
   maxConnections: true,
   maxWaitingPerOrigin: true,

@@ -42,6 +42,12 @@ export interface ClientOptions {
    */
   readonly coalesce?: boolean | undefined
   /**
+   * An HTTP/2 connection on which requests got no answer so many times in a row (reset or refused by the
+   * server, malformed, or out of time; those that ran at once count once) takes no more of them, so that
+   * another is made; at most one connection of an origin a second. Default 8; Infinity: it is kept.
+   */
+  readonly maxFailuresInRow?: number | undefined
+  /**
    * Connections to one origin at once, in whatever state. Default 128. HTTP/2 connections that take no
    * more requests and only finish those they have do not count, up to as many again.
    */

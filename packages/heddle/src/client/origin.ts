@@ -31,6 +31,8 @@ export const http1Suffix = ' over HTTP/1.1'
 
 /** Requests an HTTP/2 connection is taken to run at once, until one has told (RFC 9113 §6.5.2: at least 100 is recommended). */
 const usualStreams = 100
+/** ms between two connections that are left because requests on them fail. */
+const replacementInterval = 1_000
 
 /**
  * The connections to one origin and the requests that wait for one.
@@ -87,6 +89,8 @@ export class PooledOrigin implements Origin, Linked {
   evicting: number
   /** When its last connection went; meaningful while it is unused. */
   unusedSince: Instant
+  /** When the last connection was left because requests on it failed. */
+  #replacedAt: Instant
   /** The last of the waiting requests that stood here before: all of those come first. */
   #lastReturned: ClientTicket | undefined
 
@@ -121,6 +125,7 @@ export class PooledOrigin implements Origin, Linked {
     this.due = false
     this.evicting = 0
     this.unusedSince = 0
+    this.#replacedAt = -Infinity
     this.#lastReturned = undefined
   }
 
@@ -240,6 +245,14 @@ export class PooledOrigin implements Origin, Linked {
     let connection = this.available.first
     while (connection !== undefined && !connection.idle) connection = connection.next as PooledConnection | undefined
     return connection
+  }
+
+  /** True, and then not again for a while: a connection may be left because requests on it fail. A server that refuses everybody must not have to greet everybody as well. */
+  mayReplace(): boolean {
+    const now = this.pool.clock.now()
+    if (now - this.#replacedAt < replacementInterval) return false
+    this.#replacedAt = now
+    return true
   }
 
   /** `connection` is gone. */

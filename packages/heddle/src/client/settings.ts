@@ -30,6 +30,8 @@ export class Settings {
   readonly h2c: boolean
   /** Connections may serve other origins besides their own. */
   readonly coalesces: boolean
+  /** See {@link ClientOptions}. */
+  readonly maxFailuresInRow: number
   /** A request that finds every stream taken has a connection made, if the limits allow it. */
   readonly connectsWhenFull: boolean
   /** One object for all origins: io caches contexts by its identity. */
@@ -63,6 +65,7 @@ export class Settings {
     this.h2c = options.h2c === true
     if (this.h2c && !this.protocols.includes('h2')) throw new UsageError("h2c needs 'h2' among the protocols")
     this.coalesces = options.coalesce === true
+    this.maxFailuresInRow = count('maxFailuresInRow', options.maxFailuresInRow, 8, 1)
     if (this.coalesces && changesIdentity(options.tls)) {
       throw new UsageError('coalesce relies on the usual check of certificates: no servername, checkServerIdentity or rejectUnauthorized')
     }

@@ -1,7 +1,7 @@
 /** The pool over connections that carry many requests at once. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { CancelReason, UsageError } from '../http/index.ts'
+import { CancelReason, responseHead, UsageError } from '../http/index.ts'
 import { Bench, type DoubleStreams, type Sent } from './double.test.ts'
 import { Client } from './client.ts'
 import type { ClientOptions } from './options.ts'
@@ -224,6 +224,69 @@ test('a request that is refused again and again is told after three moves', () =
   }
   assert.deepEqual([handler.opened.length, handler.closes, handler.error?.unprocessed], [4, 1, true])
   assert.equal(bench.dials.length, 1)
+})
+
+test('a connection whose requests get no answer eight times in a row is left; what it still has goes on', () => {
+  const { bench, streams } = connected(5)
+  const long = ask(bench, 'long')
+  for (let i = 0; i < 8; i++) {
+    assert.equal(bench.dials.length, 1, `after ${i}`)
+    // Whatever the code is, and whether the request was acted on.
+    const { handler } = ask(bench, 'a')
+    streams.reset(1, i % 2 === 0 ? 7 : 2)
+    assert.equal(handler.closes, 1)
+  }
+  const next = ask(bench, 'next')
+  bench.turn()
+  assert.deepEqual([bench.dials.length, next.handler.opened.length], [2, 0])
+  bench.dials[1]?.acceptStreams()
+  assert.equal(next.handler.opened.length, 1)
+  assert.deepEqual([streams.draining, streams.openExchanges], [true, 1])
+  streams.respond()
+  assert.deepEqual([long.handler.closes, long.handler.error], [1, undefined])
+})
+
+test('no connection is left for failures that ran at once, with an answer between, that are CANCEL, or of our own making', () => {
+  const { bench, streams } = connected(100)
+  askMany(bench, 50)
+  // More than the server allows, which its SETTINGS said too late.
+  for (let i = 0; i < 50; i++) streams.reset(0, 7)
+  for (let i = 0; i < 20; i++) {
+    const sent = askMany(bench, 2)
+    if (i % 4 === 0) {
+      streams.respond()
+      streams.reset(0, 2)
+    } else if (i % 4 === 1) {
+      streams.reset(0, 8)
+      streams.reset(0, 8)
+    } else if (i % 4 === 2) {
+      for (const { ticket } of sent) ticket.cancel(CancelReason.Cancelled)
+      bench.turn()
+    } else {
+      streams.exchanges[0]?.handler.onHead(responseHead(200), false)
+      streams.reset(0, 2)
+      streams.reset(0, 2)
+    }
+  }
+  assert.equal(streams.openExchanges, 0)
+  const { handler } = ask(bench, 'next')
+  bench.turn()
+  assert.deepEqual([handler.opened.length, bench.dials.length], [1, 1])
+})
+
+test('a server that refuses everybody has to greet one connection a second at most; maxFailuresInRow is how often', () => {
+  const { bench } = connected(5, { maxFailuresInRow: 2 })
+  const { world } = bench
+  const begun = world.now()
+  while (world.now() < begun + 10_000) {
+    ask(bench, 'a')
+    bench.turn()
+    if (bench.streams.length < bench.dials.length) bench.dials.at(-1)?.acceptStreams()
+    bench.streams.at(-1)?.reset(0, 7)
+    world.advance(10)
+  }
+  assert.ok(bench.dials.length >= 10 && bench.dials.length <= 12, `${bench.dials.length} connections`)
+  assert.throws(() => new Client({ maxFailuresInRow: 0 }), UsageError)
 })
 
 test('a handler is told when its request moves on, and may end it then', () => {

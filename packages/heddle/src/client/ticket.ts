@@ -53,6 +53,15 @@ const misdirectedRequest = 421
 export const mostMoves = 3
 
 /**
+ * True if `error`, which ended a request without an answer, says something of its connection. CANCEL is
+ * about the one request, and HTTP_1_1_REQUIRED is an answer.
+ */
+function isServersDoing({ code, wireCode }: HeddleError): boolean {
+  if (code === 'PEER_RESET') return wireCode !== ErrorCode.Cancel && wireCode !== ErrorCode.Http11Required
+  return code === 'PROTOCOL_ERROR' || code === 'HEAD_TIMEOUT' || code === 'SEND_TIMEOUT'
+}
+
+/**
  * Where a request stands:
  *
  *     Waiting ──connection──▶ Open ──▶ Over
@@ -80,6 +89,8 @@ export class ClientTicket implements Ticket, ExchangeHandler, Linked {
   /** It was cancelled at another origin's connection, which does not answer for its own. */
   misdirected: boolean
   moves: number
+  /** Which of its connection's requests it is, from 1. */
+  order: number
   exchange: Exchange | undefined
   connection: PooledConnection | undefined
   /** Why this side ended it; told in place of what the engine makes of it. */
@@ -104,6 +115,7 @@ export class ClientTicket implements Ticket, ExchangeHandler, Linked {
     this.withdrawn = false
     this.misdirected = false
     this.moves = 0
+    this.order = 0
     this.exchange = undefined
     this.connection = undefined
     this.failure = undefined
@@ -177,7 +189,7 @@ export class ClientTicket implements Ticket, ExchangeHandler, Linked {
   onHead(head: Head, end: boolean): void {
     const { connection } = this
     if (connection !== undefined) {
-      connection.proven = true
+      connection.answered()
       if (connection.origin !== this.origin && head.status === misdirectedRequest && this.#leavesHost()) return
     }
     this.responded = true
@@ -206,6 +218,7 @@ export class ClientTicket implements Ticket, ExchangeHandler, Linked {
     connection.release(this)
     let told = error
     if (error !== undefined) {
+      if (!this.responded && isServersDoing(error)) connection.failed(this.order)
       if (this.#mayMove(error, connection)) {
         this.#moveOn()
         // What it leaves behind may be good for another request.
