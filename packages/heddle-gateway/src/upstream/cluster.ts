@@ -105,6 +105,7 @@ export class Cluster {
     this.#client = new Client({
       clock,
       maxConnectionsPerOrigin: config.maxConnectionsPerEndpoint,
+      maxTunnelsPerOrigin: config.maxConnectionsPerEndpoint,
       maxWaitingPerOrigin: config.maxWaiting,
       connectTimeout: config.connectTimeout,
       protocols: spoken[config.protocol],

@@ -46,6 +46,8 @@ export class PooledConnection implements ConnectionHandler, Linked {
   capacity: number
   /** Tunnels with a protocol may be tried. */
   tunnels: boolean
+  /** HTTP/1.1: it has become a tunnel. */
+  tunnelling: boolean
 
   constructor(origin: PooledOrigin, dialled: Dialled, protocol: ClientProtocol, now: Instant) {
     const { settings } = origin.pool
@@ -68,6 +70,7 @@ export class PooledConnection implements ConnectionHandler, Linked {
     this.evicted = false
     this.capacity = 1
     this.tunnels = false
+    this.tunnelling = false
     const engine = settings.makeEngine(protocol, dialled, this, origin.engines, now)
     this.engine = engine
     origin.connections.add(this)
@@ -118,6 +121,16 @@ export class PooledConnection implements ConnectionHandler, Linked {
   release(ticket: ClientTicket): void {
     this.tickets.remove(ticket)
     this.#noteIdle()
+    if (this.origin.tunnelsOnly) this.origin.pool.retireSoon(this)
+  }
+
+  /** The request on it was answered: from now on it is a tunnel. */
+  becameTunnel(): void {
+    if (this.protocol !== 'h1' || this.tunnelling) return
+    const { origin } = this
+    this.tunnelling = true
+    origin.tunnelling++
+    if (origin.waiting.length > 0) origin.pool.makeDue(origin)
   }
 
   /** No new requests; closes once those on it are done. Not from inside an engine's calls. */
@@ -215,6 +228,8 @@ export class PooledConnection implements ConnectionHandler, Linked {
     ticket.order = this.taken
     ticket.reused = this.proven
     this.tickets.append(ticket)
+    // Whatever becomes of it, this connection is for no other.
+    if (this.origin.tunnelsOnly) this.#leave()
     if (this.engine.openable === 0) this.#noteFull()
     else this.#noteIdle()
     ticket.start(this, exchange)

@@ -56,9 +56,12 @@ export class Dials {
   }
 
   get #isAllowed(): boolean {
-    const { pool, connections, leaving } = this.#origin
-    const { maxConnectionsPerOrigin } = pool.settings
-    const taken = connections.size + this.#attempts.size
+    const { pool, connections, leaving, tunnelling, tunnelsOnly } = this.#origin
+    const { maxConnectionsPerOrigin, maxTunnelsPerOrigin } = pool.settings
+    const all = connections.size + this.#attempts.size
+    if (tunnelsOnly && all >= maxTunnelsPerOrigin) return false
+    // A tunnel may last for days: neither requests nor other tunnels wait for its end.
+    const taken = all - tunnelling
     if (taken < maxConnectionsPerOrigin) return true
     // What a leaving HTTP/2 connection still has to finish may take hours: new requests do not wait for it.
     return taken - leaving < maxConnectionsPerOrigin && taken < maxConnectionsPerOrigin * 2

@@ -1,7 +1,7 @@
 import { List } from '../bytes/index.ts'
 import { UsageError } from '../http/index.ts'
 import { Alarm } from '../io/index.ts'
-import { http1Suffix, PooledOrigin } from './origin.ts'
+import { PooledOrigin, tunnelSuffix } from './origin.ts'
 import type { Pool } from './pool.ts'
 import { Census, Counters, poolCounts, type ClientStats } from './stats.ts'
 
@@ -57,14 +57,13 @@ export class Directory {
   }
 
   /**
-   * Where a tunnel to `origin` begins. RFC 8441 §3: over HTTP/2 only where the server has said that it may,
-   * so not on a new connection; where it has not, at an origin of its own whose connections speak HTTP/1.1.
+   * Where tunnels to `origin` wait that no HTTP/2 connection takes now: with HTTP/1.1 connections of their
+   * own, or where the rest waits if the client speaks HTTP/2 only.
    */
-  forTunnel(origin: PooledOrigin): PooledOrigin {
-    const mayBeHttp1 = origin.route.protocols.includes('h1')
-    if (origin.protocol === 'h1' || !mayBeHttp1 || origin.available.last?.tunnels === true) return origin
+  forTunnels(origin: PooledOrigin): PooledOrigin {
+    if (origin.tunnelsOnly || !origin.route.protocols.includes('h1')) return origin
     const { scheme, authority, host, port } = origin
-    return this.#origins.get(origin.key + http1Suffix) ?? this.#remember(new PooledOrigin(this.#pool, scheme, authority, host, port, true))
+    return this.#origins.get(origin.key + tunnelSuffix) ?? this.#remember(new PooledOrigin(this.#pool, scheme, authority, host, port, true))
   }
 
   /** `origin` has neither connections nor requests. */

@@ -9,6 +9,7 @@ export const clientOptionNames: OptionNames<ClientOptions> = {
   coalesce: true,
   maxFailuresInRow: true,
   maxConnectionsPerOrigin: true,
+  maxTunnelsPerOrigin: true,
   maxConnections: true,
   maxWaitingPerOrigin: true,
   connectTimeout: true,

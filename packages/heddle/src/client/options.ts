@@ -49,9 +49,15 @@ export interface ClientOptions {
   readonly maxFailuresInRow?: number | undefined
   /**
    * Connections to one origin at once, in whatever state. Default 128. HTTP/2 connections that take no
-   * more requests and only finish those they have do not count, up to as many again.
+   * more requests and only finish those they have do not count, up to as many again; those of HTTP/1.1
+   * that have become tunnels do not count at all.
    */
   readonly maxConnectionsPerOrigin?: number | undefined
+  /**
+   * HTTP/1.1 connections for tunnels (`tunnel: true`) to one origin at once: those that are tunnels, and
+   * those that may become one. Tunnels over HTTP/2 do not count. Default Infinity.
+   */
+  readonly maxTunnelsPerOrigin?: number | undefined
   /** Connections of the whole client at once; idle ones of other origins make room. Default Infinity. */
   readonly maxConnections?: number | undefined
   /** Requests that may wait for a connection to one origin; more fail with QUEUE_FULL. Default 1,000,000. */
@@ -101,8 +107,9 @@ export interface ExchangeOptions {
   readonly totalTimeout?: number | undefined
   /**
    * True: the request is a CONNECT with a `protocol` (Upgrade in HTTP/1.1, RFC 8441 in HTTP/2). It goes
-   * to an HTTP/2 connection only if the server has allowed that there, else to one that speaks HTTP/1.1,
-   * if the client may. Default false.
+   * to an HTTP/2 connection that is there, has a stream left and on which the server has allowed it; else
+   * to an HTTP/1.1 connection made for it, which is not used for anything else. A client that speaks
+   * HTTP/2 only has it wait for a stream like any request. Default false.
    */
   readonly tunnel?: boolean | undefined
   /** True: one more attempt of a request that failed. Counted in the `retries` of the statistics; changes nothing else. */

@@ -26,8 +26,8 @@ export interface Origin {
   toString(): string
 }
 
-/** What sets the key of an origin whose connections all speak HTTP/1.1 apart from that of the same origin with any. */
-export const http1Suffix = ' over HTTP/1.1'
+/** What sets the key of the tunnels to an origin that have HTTP/1.1 connections of their own apart from that of the origin. */
+export const tunnelSuffix = ' tunnels over HTTP/1.1'
 
 /** Requests an HTTP/2 connection is taken to run at once, until one has told (RFC 9113 §6.5.2: at least 100 is recommended). */
 const usualStreams = 100
@@ -51,13 +51,15 @@ export class PooledOrigin implements Origin, Linked {
   readonly authority: string
   readonly host: string
   readonly port: number
-  /** `scheme://authority`, and perhaps `http1Suffix`: its key in the directory. */
+  /** `scheme://authority`, and perhaps `tunnelSuffix`: its key in the directory. */
   readonly key: string
   readonly route: Route
   readonly engines: EngineOptions
   readonly counters: Counters
   protocol: ClientProtocol | undefined
-  /** The server wants HTTP/1.1 for what it was asked over HTTP/2 (HTTP_1_1_REQUIRED). */
+  /** It stands for the tunnels to an origin that have HTTP/1.1 connections of their own: each carries one and is not used again. */
+  readonly tunnelsOnly: boolean
+  /** Its connections must speak HTTP/1.1: they are for tunnels, or the server answered HTTP_1_1_REQUIRED. */
   http1Required: boolean
   /** Requests its HTTP/2 connections run at once, as the last one said. */
   streamsPerConnection: number
@@ -71,6 +73,8 @@ export class PooledOrigin implements Origin, Linked {
   readonly usable: Record<ClientProtocol, number>
   /** HTTP/2 connections that are open and take no more requests. */
   leaving: number
+  /** HTTP/1.1 connections that have become tunnels. */
+  tunnelling: number
   /** Connections that are idle. */
   idle: number
   /** Connections being made. */
@@ -94,8 +98,7 @@ export class PooledOrigin implements Origin, Linked {
   /** The last of the waiting requests that stood here before: all of those come first. */
   #lastReturned: ClientTicket | undefined
 
-  /** `http1Only`: its connections speak HTTP/1.1, whatever the client's `protocols` say. */
-  constructor(pool: Pool, scheme: string, authority: string, host: string, port: number, http1Only = false) {
+  constructor(pool: Pool, scheme: string, authority: string, host: string, port: number, tunnelsOnly = false) {
     this.previous = undefined
     this.next = undefined
     this.list = undefined
@@ -104,11 +107,12 @@ export class PooledOrigin implements Origin, Linked {
     this.authority = authority
     this.host = host
     this.port = port
-    this.key = `${scheme}://${authority}${http1Only ? http1Suffix : ''}`
+    this.key = `${scheme}://${authority}${tunnelsOnly ? tunnelSuffix : ''}`
     this.route = routeTo(this, pool.settings)
     this.engines = { http1: this.route.http1, http2: pool.settings.engines.http2 }
-    this.protocol = http1Only ? 'h1' : this.route.protocol
-    this.http1Required = http1Only
+    this.protocol = tunnelsOnly ? 'h1' : this.route.protocol
+    this.tunnelsOnly = tunnelsOnly
+    this.http1Required = tunnelsOnly
     this.streamsPerConnection = usualStreams
     this.counters = new Counters()
     this.available = new List()
@@ -116,6 +120,7 @@ export class PooledOrigin implements Origin, Linked {
     this.connections = new Set()
     this.usable = { h1: 0, h2: 0 }
     this.leaving = 0
+    this.tunnelling = 0
     this.idle = 0
     this.dials = new Dials(this)
     this.stall = new Stall(this)
@@ -161,6 +166,23 @@ export class PooledOrigin implements Origin, Linked {
   /** As `enter`, for a request that stood here before: it waits ahead of those that did not. */
   enterAgain(ticket: ClientTicket): void {
     if (!this.#takeAvailable(ticket)) this.pool.wait(ticket, true)
+  }
+
+  /** Gives `ticket`, a tunnel, a stream of an HTTP/2 connection whose server has allowed it there; false: none is free. */
+  enterStream(ticket: ClientTicket): boolean {
+    for (let connection = this.available.last; connection !== undefined;) {
+      const older = connection.previous as PooledConnection | undefined
+      if (this.#opensTunnel(connection, ticket)) return true
+      connection = older
+    }
+    return this.guestOf !== undefined && this.#opensTunnel(this.guestOf, ticket)
+  }
+
+  #opensTunnel(connection: PooledConnection, ticket: ClientTicket): boolean {
+    // RFC 8441 §3: only where the server has said that it may.
+    if (connection.protocol !== 'h2' || !connection.tunnels || !this.#takes(connection, ticket)) return false
+    this.counters.requests++
+    return true
   }
 
   #takeAvailable(ticket: ClientTicket): boolean {
@@ -259,6 +281,7 @@ export class PooledOrigin implements Origin, Linked {
   closed(connection: PooledConnection): void {
     if (!this.connections.delete(connection)) return
     this.pool.left()
+    if (connection.tunnelling) this.tunnelling--
     if (connection.evicted) {
       this.pool.room.evicting--
       this.evicting--

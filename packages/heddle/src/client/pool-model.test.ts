@@ -1,7 +1,7 @@
 /** The pool under any sequence of events, with its books checked after each. */
 import assert from 'node:assert/strict'
 import { X509Certificate } from 'node:crypto'
-import { CancelReason, type TlsFacts } from '../http/index.ts'
+import { CancelReason, responseHead, type TlsFacts } from '../http/index.ts'
 import { makeCertificate, Random, worldTest } from '../testing/index.ts'
 import type { PooledConnection } from './connection.ts'
 import { Bench, type Sent } from './double.test.ts'
@@ -29,6 +29,7 @@ class Model {
     this.random = random
     this.bench = new Bench({
       maxConnectionsPerOrigin: random.integer(1, 4),
+      maxTunnelsPerOrigin: random.chance(0.3) ? random.integer(1, 3) : Infinity,
       maxConnections: random.chance(0.4) ? random.integer(1, 4) : Infinity,
       whenFull: random.pick(['queue', 'connect']),
       coalesce: random.chance(0.5),
@@ -60,7 +61,9 @@ class Model {
         if (open) streams.respond(random.integer(0, streams.exchanges.length - 1))
         return
       case 10:
-        if (engine?.exchange !== undefined) engine.respond(random.chance(0.5))
+        if (engine?.exchange === undefined) return
+        if (random.chance(0.3)) engine.exchange.handler.onHead(responseHead(200), false)
+        else engine.respond(random.chance(0.5))
         return
       case 11:
         if (open) streams.reset(random.integer(0, streams.exchanges.length - 1), random.pick([7, 7, 2, 8, 0xd]))
@@ -91,7 +94,7 @@ class Model {
   #ask(): void {
     const { random, bench } = this
     const origin = bench.pool.directory.find(random.pick(urls))
-    const tunnel = random.chance(0.1)
+    const tunnel = random.chance(0.2)
     const setUp = (handler: Sent['handler']): void => {
       handler.replayable = random.chance(0.7)
       // What programs do when they are told: ask for more, or give up.
@@ -135,7 +138,7 @@ class Model {
 
   #checkOrigin(origin: PooledOrigin): void {
     const { pool, connections, available, waiting, usable, guestOf, dials } = origin
-    const { maxConnectionsPerOrigin } = pool.settings
+    const { maxConnectionsPerOrigin, maxTunnelsPerOrigin } = pool.settings
     const all = [...connections]
     const alive = all.filter(({ retired }) => !retired)
     assert.deepEqual(
@@ -152,11 +155,15 @@ class Model {
       assert.ok(!(connection.parked && connection.retired))
       assert.equal(connection.tickets.length, connection.engine.openExchanges)
     }
-    assert.ok(all.length + dials.size - origin.leaving <= maxConnectionsPerOrigin && all.length + dials.size <= 2 * maxConnectionsPerOrigin)
+    assert.equal(all.filter(({ tunnelling }) => tunnelling).length, origin.tunnelling)
+    const taken = all.length + dials.size - origin.tunnelling
+    assert.ok(taken - origin.leaving <= maxConnectionsPerOrigin && taken <= 2 * maxConnectionsPerOrigin)
+    assert.ok(!origin.tunnelsOnly || (all.length + dials.size <= maxTunnelsPerOrigin && all.every(({ protocol }) => protocol === 'h1')))
     assert.ok(guestOf === undefined || (!guestOf.retired && guestOf.origin !== origin))
     if (waiting.length === 0) return
     for (const connection of alive) assert.equal(connection.engine.openable, 0, 'a request waits although a connection is free')
-    const hopes = dials.size > 0 || origin.hasUsable || origin.list === pool.room.blocked || all.length >= maxConnectionsPerOrigin
+    const full = all.length - origin.tunnelling >= maxConnectionsPerOrigin || (origin.tunnelsOnly && all.length >= maxTunnelsPerOrigin)
+    const hopes = dials.size > 0 || full || origin.list === pool.room.blocked || (origin.hasUsable && !origin.tunnelsOnly)
     assert.ok(hopes, `${origin} has requests that wait for nothing`)
   }
 }

@@ -39,6 +39,8 @@ export class Pool {
   #retiring: PooledConnection[]
   #attendPlanned: boolean
   readonly #attend: () => void
+  /** Set by `close` until `attend` has told those that run or wait. */
+  #announcing: boolean
   /** Set by `destroy` until `attend` has carried it out. */
   #destruction: HeddleError | undefined
   #whenClosed: (() => void)[]
@@ -57,6 +59,7 @@ export class Pool {
     this.#retiring = []
     this.#attendPlanned = false
     this.#attend = () => this.#run()
+    this.#announcing = false
     this.#destruction = undefined
     this.#whenClosed = []
   }
@@ -66,7 +69,7 @@ export class Pool {
     if (origin.pool !== this) throw new UsageError('the origin was not made by this client')
     if (this.closing) throw new UsageError('the client is closed')
     const known = origin.known ? origin : this.directory.recall(origin)
-    const ticket = new ClientTicket(options?.tunnel === true ? this.directory.forTunnel(known) : known, handler)
+    const ticket = new ClientTicket(known, handler, options?.tunnel === true)
     let { queueTimeout, totalTimeout } = this.settings
     if (options !== undefined) {
       queueTimeout = duration('queueTimeout', options.queueTimeout, queueTimeout)
@@ -79,7 +82,11 @@ export class Pool {
       ticket.limit(now + queueTimeout, now + totalTimeout)
     }
     this.settings.loopHold?.enter()
-    ticket.origin.enter(ticket)
+    if (!ticket.tunnel) known.enter(ticket)
+    else if (!known.enterStream(ticket)) {
+      ticket.origin = this.directory.forTunnels(known)
+      ticket.origin.enter(ticket)
+    }
     return ticket
   }
 
@@ -147,6 +154,7 @@ export class Pool {
 
   /** Fulfilled when nothing runs or waits and every connection is closed. */
   close(): Promise<void> {
+    if (!this.closing) this.#announcing = true
     this.closing = true
     this.attendSoon()
     this.settings.loopHold?.enter()
@@ -162,6 +170,7 @@ export class Pool {
   #run(): void {
     this.#attendPlanned = false
     if (this.#destruction !== undefined) this.#destroyAll(this.#destruction)
+    else if (this.#announcing) this.#announceShutdown()
     // Only those that stand here now: what the program does meanwhile comes in the next turn.
     for (let count = this.#ending.length; count > 0; count--) this.#ending.shift()?.conclude()
     this.#dial()
@@ -203,6 +212,19 @@ export class Pool {
       this.settings.loopHold?.leave()
       resolve()
     }
+  }
+
+  #announceShutdown(): void {
+    this.#announcing = false
+    const tickets: ClientTicket[] = []
+    for (const origin of this.directory.origins()) {
+      for (let ticket = origin.waiting.first; ticket !== undefined; ticket = ticket.next as ClientTicket | undefined) tickets.push(ticket)
+      for (const { tickets: open } of origin.connections) {
+        for (let ticket = open.first; ticket !== undefined; ticket = ticket.next as ClientTicket | undefined) tickets.push(ticket)
+      }
+    }
+    // What they do changes those lists.
+    for (const ticket of tickets) if (ticket.state !== TicketState.Over) ticket.announceShutdown()
   }
 
   #destroyAll(error: HeddleError): void {

@@ -13,6 +13,7 @@ import { ProxyRules } from './proxy.ts'
 /** A client's options, checked, with every default filled in. */
 export class Settings {
   readonly maxConnectionsPerOrigin: number
+  readonly maxTunnelsPerOrigin: number
   readonly maxConnections: number
   readonly maxWaitingPerOrigin: number
   readonly connectTimeout: number
@@ -50,6 +51,7 @@ export class Settings {
     checkOptionNames('Client', '', options, clientOptionNames)
     this.options = options
     this.maxConnectionsPerOrigin = count('maxConnectionsPerOrigin', options.maxConnectionsPerOrigin, 128, 1)
+    this.maxTunnelsPerOrigin = count('maxTunnelsPerOrigin', options.maxTunnelsPerOrigin, Infinity, 1)
     this.maxConnections = count('maxConnections', options.maxConnections, Infinity, 1)
     this.maxWaitingPerOrigin = count('maxWaitingPerOrigin', options.maxWaitingPerOrigin, 1_000_000, 1)
     this.connectTimeout = duration('connectTimeout', options.connectTimeout, 10_000)

@@ -65,8 +65,8 @@ export interface PoolCounts {
 /** One origin's counts. */
 export interface OriginStats extends PoolCounts {
   /**
-   * `https://example.org`, with the port where it is not the scheme's. Tunnels that had to have HTTP/1.1
-   * connections of their own stand under `https://example.org over HTTP/1.1`.
+   * `https://example.org`, with the port where it is not the scheme's. Tunnels that have HTTP/1.1
+   * connections of their own stand under `https://example.org tunnels over HTTP/1.1`.
    */
   readonly origin: string
   /** What it spoke last; undefined while no connection has told. */

@@ -448,7 +448,7 @@ test('a tunnel goes to an h2 connection only where the server allows it, else to
     [
       ['http://origin.test', 0],
       ['https://secure.test', 1],
-      ['https://secure.test over HTTP/1.1', 1],
+      ['https://secure.test tunnels over HTTP/1.1', 1],
     ],
   )
   const plain = bench.request('plain', undefined, bench.origin, { tunnel: true })

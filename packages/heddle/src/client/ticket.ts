@@ -33,6 +33,11 @@ export interface ClientExchangeHandler extends ExchangeHandler {
   onOpen(exchange: Exchange): void
   /** The request moves on (see `replayable`): the exchange it had is gone, and it waits for another one. */
   onMove?(): void
+  /**
+   * The client was told to close, and waits for the end of this request like that of any other. What has
+   * no end of its own, such as a tunnel, comes to one now. Not called from inside `client.close()`.
+   */
+  onShutdown?(): void
 }
 
 /** One request, from `exchange()` to `onClose`. */
@@ -79,8 +84,11 @@ export type TicketState = (typeof TicketState)[keyof typeof TicketState]
 export class ClientTicket implements Ticket, ExchangeHandler, Linked {
   previous: Linked | undefined
   next: Linked | undefined
-  readonly origin: PooledOrigin
+  /** Where it stands. A tunnel goes to another one if no HTTP/2 connection is good for it. */
+  origin: PooledOrigin
   readonly handler: ClientExchangeHandler
+  /** See `ExchangeOptions.tunnel`. */
+  readonly tunnel: boolean
   state: TicketState
   reused: boolean
   responded: boolean
@@ -104,11 +112,12 @@ export class ClientTicket implements Ticket, ExchangeHandler, Linked {
   /** Only made when one of the two deadlines is finite. */
   alarm: WheelNode | undefined
 
-  constructor(origin: PooledOrigin, handler: ClientExchangeHandler) {
+  constructor(origin: PooledOrigin, handler: ClientExchangeHandler, tunnel: boolean) {
     this.previous = undefined
     this.next = undefined
     this.origin = origin
     this.handler = handler
+    this.tunnel = tunnel
     this.state = TicketState.Waiting
     this.reused = false
     this.responded = false
@@ -164,6 +173,15 @@ export class ClientTicket implements Ticket, ExchangeHandler, Linked {
     this.exchange?.cancel(reason)
   }
 
+  /** The client was told to close. */
+  announceShutdown(): void {
+    try {
+      this.handler.onShutdown?.()
+    } catch {
+      // What it has not ended goes on to its end.
+    }
+  }
+
   /** Over: nothing of the pool holds it any more, and it holds nothing of the pool. */
   finish(): void {
     const { pool } = this.origin
@@ -193,6 +211,7 @@ export class ClientTicket implements Ticket, ExchangeHandler, Linked {
       if (connection.origin !== this.origin && head.status === misdirectedRequest && this.#leavesHost()) return
     }
     this.responded = true
+    if (this.tunnel && head.status >= 200 && head.status < 300) connection?.becameTunnel()
     this.handler.onHead(head, end)
   }
 
@@ -245,11 +264,17 @@ export class ClientTicket implements Ticket, ExchangeHandler, Linked {
 
   #mayMove(error: HeddleError, { protocol }: PooledConnection): boolean {
     if (this.misdirected && !this.withdrawn) return true
-    const http1 = protocol === 'h2' && error.wireCode === ErrorCode.Http11Required && this.origin.requireHttp1()
+    const http1 = protocol === 'h2' && error.wireCode === ErrorCode.Http11Required && this.#turnsToHttp1()
     if (this.withdrawn || this.responded || error instanceof CancelledError || this.handler.replayable !== true) return false
     if (http1) return true
+    if (this.tunnel) return error.unprocessed && this.moves < mostMoves
     // With HTTP/1.1 only from a connection that had served before: each such move uses one up, so moving ends.
     return error.unprocessed && (protocol === 'h2' ? this.moves < mostMoves : this.reused)
+  }
+
+  /** What a server wants of a tunnel says nothing of other requests. */
+  #turnsToHttp1(): boolean {
+    return this.tunnel ? this.origin.route.protocols.includes('h1') : this.origin.requireHttp1()
   }
 
   #moveOn(): void {
@@ -272,7 +297,8 @@ export class ClientTicket implements Ticket, ExchangeHandler, Linked {
     if (failure !== undefined) return pool.end(this, failure)
     this.state = TicketState.Waiting
     if (this.alarm !== undefined) pool.arm(this.alarm, Math.min(this.queueDeadline, this.totalDeadline))
-    origin.enterAgain(this)
+    if (this.tunnel) this.origin = pool.directory.forTunnels(origin)
+    this.origin.enterAgain(this)
   }
 
   #expire(): void {
