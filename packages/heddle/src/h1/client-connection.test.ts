@@ -424,6 +424,7 @@ describe('tunnels', () => {
       'HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n\r\n',
       'HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nSec-WebSocket-Accept: accept OTHER\r\n\r\n',
       'HTTP/1.1 101 Switching Protocols\r\nUpgrade: other\r\nSec-WebSocket-Accept: accept KEY\r\n\r\n',
+      'HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nSec-WebSocket-Accept: accept KEY\r\n\r\n',
       empty,
     ]) {
       const bench = client(options)
@@ -441,6 +442,38 @@ describe('tunnels', () => {
     assert.equal(log.head?.status, 426)
     assert.equal(log.error, undefined)
     assert.equal(bench.engine.openable, 1)
+  })
+
+  test('Upgrade ignored: an answer like any other for who is ready for one, without what was meant for the tunnel', () => {
+    for (const asked of [chat, requestHead('CONNECT', 'http', 'a.test', '/', [], 'echo')]) {
+      const bench = client(options)
+      const log = request(bench, asked, false, (exchange) => exchange.ignoreUpgrade?.())
+      send(log, 'early', false)
+      bench.flush().feed('HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\npage')
+      assert.deepEqual(log.lines, ['200', '  content-length: 4', 'data "page"', 'end', 'close'])
+      assert.equal(log.exchange?.upgradeIgnored, true)
+      assert.equal(log.error, undefined)
+      assert.ok(!bench.wire.includes('early'))
+      assert.equal(bench.engine.openable, 1)
+    }
+    const tunnel = client(options)
+    const open = request(tunnel, chat, false, (exchange) => exchange.ignoreUpgrade?.())
+    tunnel.flush()
+    tunnel.feed('HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Accept: accept KEY\r\n\r\n')
+    assert.deepEqual([open.head?.status, open.exchange?.upgradeIgnored], [200, false])
+  })
+
+  test('a 426 tells what it wants, and no other answer does', () => {
+    const named = (answer: string): string[] => {
+      const bench = client()
+      const log = request(bench, requestHead('GET', 'http', 'a.test', '/'))
+      bench.flush().feed(`HTTP/1.1 ${answer}\r\nContent-Length: 0\r\n\r\n`)
+      return [...(log.head?.fields ?? [])].slice(0, 4)
+    }
+    const list = 'Upgrade: websocket\r\nUpgrade: h2c'
+    assert.deepEqual(named(`426 Upgrade Required\r\nConnection: upgrade\r\n${list}`), ['content-length', '0', 'upgrade', 'websocket, h2c'])
+    assert.deepEqual(named(`426 Upgrade Required\r\n${list}`), ['content-length', '0'])
+    assert.deepEqual(named(`200 OK\r\nConnection: upgrade\r\n${list}`), ['content-length', '0'])
   })
 
   test('no time limit of messages holds for a tunnel', () => {

@@ -244,11 +244,12 @@ export class ClientConnection extends Connection {
         this.openTunnel(exchange, responseHead(status, withoutField(message.head.fields, 'content-length')))
         return
       }
-      // On every version a 2xx opens the tunnel, so this one cannot be handed on as one.
-      if (status < 300) {
+      // On every version a 2xx opens the tunnel: who is not ready for another cannot be given this one.
+      if (status < 300 && !exchange.mayIgnoreUpgrade) {
         this.refuseResponse(new ProtocolError(`the server answered ${status} instead of switching to ${this.request.protocol}`, 0))
         return
       }
+      exchange.upgradeIgnored = status < 300
       const { closeAfter } = this
       this.refuseContent()
       // The request was complete: nothing but what was meant for the tunnel is dropped.

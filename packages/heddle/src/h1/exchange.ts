@@ -34,6 +34,9 @@ export class Http1Exchange implements Exchange {
   error: HeddleError | undefined
   /** It was ended by this side: `onClose` waits for `transmit` or `expire`. */
   local: boolean
+  /** An Upgrade may be ignored, or is. */
+  mayIgnoreUpgrade: boolean
+  upgradeIgnored: boolean
   /** Behind it in the list it stands in. */
   next: Http1Exchange | undefined
 
@@ -49,6 +52,8 @@ export class Http1Exchange implements Exchange {
     this.over = false
     this.error = undefined
     this.local = false
+    this.mayIgnoreUpgrade = false
+    this.upgradeIgnored = false
     this.next = undefined
   }
 
@@ -78,6 +83,10 @@ export class Http1Exchange implements Exchange {
 
   /** HTTP/1.1 has nothing to order: one exchange at a time. */
   setPriority(_priority: Priority): void {}
+
+  ignoreUpgrade(): void {
+    this.mayIgnoreUpgrade = true
+  }
 
   cancel(reason: CancelReason): void {
     if (!this.over) this.owner.cancel(this, reason)

@@ -135,6 +135,11 @@ function codingsProblem(transferEncoding: string): string {
   return last === 0 ? '' : unknownCoding
 }
 
+/** RFC 9110 §7.8: Upgrade counts only if Connection names it. */
+function isUpgradeNamed(section: FieldSection): boolean {
+  return section.upgrade !== '' && (section.connection & ConnectionToken.Upgrade) !== 0
+}
+
 function upgradeMessage(
   line: RequestLine,
   section: FieldSection,
@@ -144,8 +149,8 @@ function upgradeMessage(
   upgrades: UpgradePolicy,
   keepAlive: boolean,
 ): RequestMessage | ProtocolError | undefined {
-  // RFC 9110 §7.8: Upgrade counts only if Connection names it; a server may ignore it.
-  if (line.method !== 'GET' || (section.connection & ConnectionToken.Upgrade) === 0) return undefined
+  // RFC 9110 §7.8: a server may ignore it.
+  if (line.method !== 'GET' || !isUpgradeNamed(section)) return undefined
   const protocol = listItems(section.upgrade).find((name) => upgrades.protocols.includes(name))
   if (protocol === undefined) return undefined
   let { fields } = section
@@ -171,7 +176,9 @@ export function responseMessage(line: StatusLine, section: FieldSection): Respon
   } else if (section.contentLength === badLength) {
     return new ProtocolError('malformed or repeated Content-Length', 0)
   }
-  return new ResponseMessage(responseHead(line.status, section.fields), line, section, livesOn(line.minor, section.connection))
+  // RFC 9110 §15.5.22: what a 426 names is for whoever made the request, not only for this hop.
+  const fields = line.status === 426 && isUpgradeNamed(section) ? [...section.fields, 'upgrade', section.upgrade] : section.fields
+  return new ResponseMessage(responseHead(line.status, fields), line, section, livesOn(line.minor, section.connection))
 }
 
 /** How the content of a final response is delimited (RFC 9112 §6.3); `toHead`: the request was HEAD. Tunnels are the caller's. */

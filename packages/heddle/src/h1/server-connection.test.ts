@@ -401,6 +401,24 @@ describe('tunnels', () => {
     assert.equal(bench.closing, 'no')
   })
 
+  test('an ignored Upgrade is an ordinary request, whatever the status; a CONNECT cannot be ignored', () => {
+    const bench = manual(options).feed(websocket + get)
+    const x = exchangeOf(bench as never)
+    x.ignoreUpgrade?.()
+    x.sendHead(responseHead(200, ['content-length', '4']), false)
+    send(x, 'page', true)
+    bench.flush()
+    assert.equal(bench.wire, 'HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\npage')
+    assert.deepEqual([bench.log.exchanges.length, bench.closing], [2, 'no'])
+
+    const connect = manual().feed('CONNECT b:1 HTTP/1.1\r\nHost: b:1\r\n\r\n')
+    const y = exchangeOf(connect as never)
+    y.ignoreUpgrade?.()
+    y.sendHead(responseHead(200), false)
+    send(y, 'bytes', false)
+    assert.equal(connect.flush().wire, 'HTTP/1.1 200 OK\r\n\r\nbytes')
+  })
+
   test('no time limit of messages holds for a tunnel', () => {
     const bench = manual(options).feed(upgrade('Upgrade: echo\r\n'))
     exchangeOf(bench as never).sendHead(responseHead(200), false)

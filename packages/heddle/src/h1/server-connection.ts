@@ -201,7 +201,8 @@ export class ServerConnection extends Connection {
       return
     }
     if (!allows(this.sending, Step.Head)) advance(this.sending, Step.Head)
-    if (this.receiving === Phase.Waiting && status < 300) this.openTunnel(exchange, head, end)
+    const opens = this.receiving === Phase.Waiting && status < 300 && !this.ignoresUpgrade(exchange)
+    if (opens) this.openTunnel(exchange, head, end)
     else this.sendFinal(exchange, head, end)
     this.dirty()
   }
@@ -233,6 +234,11 @@ export class ServerConnection extends Connection {
     if (!end) return
     exchange.endAt = this.queue.queued
     this.maybeFinish()
+  }
+
+  /** RFC 9110 §7.8: a server may; a CONNECT it can only refuse. */
+  private ignoresUpgrade(exchange: Http1Exchange): boolean {
+    return exchange.mayIgnoreUpgrade && (this.message as RequestMessage).head.protocol !== ''
   }
 
   private openTunnel(exchange: Http1Exchange, head: Head, end: boolean): void {

@@ -264,12 +264,18 @@ export function client(options: Http1Options = {}, secure = false): Bench<Client
 }
 
 /** Opens an exchange and sends its head. */
-export function request(bench: Bench<ClientConnection>, head: Head = requestHead('GET', 'http', 'a.test', '/'), end = true): Log {
+export function request(
+  bench: Bench<ClientConnection>,
+  head: Head = requestHead('GET', 'http', 'a.test', '/'),
+  end = true,
+  before: (exchange: Exchange) => void = () => {},
+): Log {
   const log = new Log()
   const exchange = bench.engine.open(log)
   if (exchange === undefined) throw new Error('no slot is free')
   log.exchange = exchange
   bench.log.exchanges.push(log)
+  before(exchange)
   exchange.sendHead(head, end)
   return log
 }

@@ -1,5 +1,5 @@
 import { UsageError, type Fields, type Head } from '../http/index.ts'
-import { listItems } from './field-line.ts'
+import { ConnectionToken, listItems } from './field-line.ts'
 import type { UpgradePolicy } from './message.ts'
 import type { Http1Options } from './options.ts'
 import type { FieldSection } from './section.ts'
@@ -32,6 +32,7 @@ export function switchProblem(section: FieldSection, protocol: string, key: stri
   if (protocol === '') return '101 without an Upgrade'
   if (!listItems(section.upgrade).includes(protocol.toLowerCase())) return '101 to another protocol'
   // RFC 6455 §4.1
+  if (key !== '' && (section.connection & ConnectionToken.Upgrade) === 0) return '101 whose Connection does not name Upgrade'
   if (key !== '' && section.websocketAccept !== options.websocketAccept?.(key)) return 'wrong or missing Sec-WebSocket-Accept'
   return ''
 }

@@ -83,6 +83,16 @@ export interface Exchange {
    */
   discard(): void
   setPriority(priority: Priority): void
+  /**
+   * HTTP/1.1, where a server may ignore an Upgrade and answer what was asked besides (RFC 9110 §7.8).
+   * A server calls this before its head, which then opens no tunnel whatever its status. A client that is
+   * ready for such an answer calls it before its head, and looks at `upgradeIgnored` when the answer is
+   * there; without it, a 2xx that is none of the tunnel's is a PROTOCOL_ERROR. Does nothing where no Upgrade
+   * is asked for. Absent with other versions, in which a 2xx is the tunnel's.
+   */
+  ignoreUpgrade?(): void
+  /** Client: true once the head has come of an answer that ignores the Upgrade; see `ignoreUpgrade`. */
+  readonly upgradeIgnored?: boolean
   /** Ends the exchange at once, both ways. `onClose` follows in a later run of the engine. */
   cancel(reason: CancelReason): void
 }
