@@ -5,6 +5,7 @@ import {
   fieldValue,
   HeddleError,
   NetworkError,
+  ProtocolError,
   reasonPhrase,
   responseHead,
   type Exchange,
@@ -26,12 +27,14 @@ import {
   responseSource,
   responseTrailers,
   sourceReader,
+  UpgradeError,
   type BodySource,
   type IncomingOwner,
   type Request,
   type Source,
   type TrailersInit,
 } from '../web/index.ts'
+import { FetchTunnel, Tunnels } from './fetch-tunnel.ts'
 import type { FetchApp, FetchHandler, ResponseLike, ServeOptions } from './options.ts'
 import { RequestContext } from './request-context.ts'
 import { ResponsePump, sendBytes, sendText, withLength, withoutLength, type PumpOwner } from './response-writer.ts'
@@ -42,13 +45,16 @@ export class FetchFace {
   /** The object the handler is a method of. */
   readonly app: FetchApp
   readonly clock: Clock
+  /** What clients tunnelled to; undefined: the server takes no WebSockets. */
+  readonly tunnels: Tunnels | undefined
   readonly #onError: ServeOptions['onError']
 
   constructor(options: ServeOptions) {
-    const { fetch, clock = systemClock() } = options
+    const { fetch, clock = systemClock(), websocket = false } = options
     this.app = typeof fetch === 'object' ? fetch : { fetch: fetch as FetchHandler }
     this.handler = this.app.fetch
     this.clock = clock
+    this.tunnels = websocket ? new Tunnels() : undefined
     this.#onError = options.onError
   }
 
@@ -80,6 +86,8 @@ export class FetchExchange implements ExchangeHandler, IncomingOwner, PumpOwner 
   declare private request: Request | undefined
   declare private body: IncomingBody | undefined
   declare private pump: ResponsePump | undefined
+  /** What the request asks for, if it is a tunnel. */
+  declare private tunnel: FetchTunnel | undefined
   /** The response to HEAD has no content. */
   declare private hasContent: boolean
   /** The client waits for 100 (Continue). */
@@ -103,6 +111,7 @@ export class FetchExchange implements ExchangeHandler, IncomingOwner, PumpOwner 
     this.request = undefined
     this.body = undefined
     this.pump = undefined
+    this.tunnel = undefined
     this.hasContent = true
     this.expects = false
     this.state = 'waiting'
@@ -119,17 +128,13 @@ export class FetchExchange implements ExchangeHandler, IncomingOwner, PumpOwner 
       // RFC 9110 §10.1.1: 100-continue is the only expectation there is.
       this.expects = fieldValue(head.fields, 'expect') !== undefined
     }
-    if (head.method === 'CONNECT') {
-      // RFC 9110 §9.3.6: an origin server that makes no tunnels.
-      this.refuse(501)
-      return
-    }
+    if (head.method === 'CONNECT' && !this.offer(head, end)) return
     const origin = originFrom(head.scheme, head.authority === '' ? authorityOf(this.exchange) : head.authority)
     if (origin === undefined) {
       this.refuse(400)
       return
     }
-    const request = requestFrom(head, origin, this.body)
+    const request = this.tunnel === undefined ? requestFrom(head, origin, this.body) : this.tunnel.request(origin)
     this.request = request
     let result: ResponseLike | Promise<ResponseLike>
     try {
@@ -147,11 +152,38 @@ export class FetchExchange implements ExchangeHandler, IncomingOwner, PumpOwner 
     } else this.respond(result)
   }
 
+  /** `head` asks for a tunnel. False: there is none, which the client was told. */
+  private offer(head: Head, end: boolean): boolean {
+    const { tunnels, clock } = this.face
+    // RFC 9110 §9.3.6: an origin server that makes no tunnels.
+    const refusal = head.protocol === '' || tunnels === undefined ? 501 : end ? 400 : 0
+    if (refusal !== 0 || tunnels === undefined) {
+      this.refuse(refusal)
+      return false
+    }
+    // What comes is the tunnel's, and no body.
+    this.body = undefined
+    this.expects = false
+    this.tunnel = new FetchTunnel(this.exchange, head, clock, tunnels)
+    return true
+  }
+
   onData(buffer: Uint8Array, start: number, limit: number, end: boolean): void {
+    if (this.tunnel !== undefined) {
+      this.tooEarly(this.tunnel)
+      return
+    }
     const body = this.body as IncomingBody
     this.expects = false
     if (limit > start) body.push(buffer, start, limit)
     if (end) body.end()
+  }
+
+  /** RFC 6455 §4.1: a client waits for the answer to its handshake. HTTP/1.1 lets the bytes of one that does not wait, too. */
+  private tooEarly(tunnel: FetchTunnel): void {
+    tunnel.refuse(new ProtocolError('the client did not wait for the answer to its handshake', 0))
+    this.cut = true
+    this.exchange.cancel(CancelReason.MessageError)
   }
 
   onTrailers(fields: Fields): void {
@@ -169,6 +201,7 @@ export class FetchExchange implements ExchangeHandler, IncomingOwner, PumpOwner 
     this.state = 'closed'
     this.error = error
     if (error === undefined) return
+    this.tunnel?.refuse(error)
     // Nobody but this side cancels: the response was shorter than it said, or something here threw.
     if (error instanceof CancelledError && !this.cut) void this.face.failed(error.cause ?? error, this.request)
     this.body?.fail(error)
@@ -230,7 +263,14 @@ export class FetchExchange implements ExchangeHandler, IncomingOwner, PumpOwner 
   }
 
   /** Throws for what is no response, and for one that cannot be sent; then nothing was sent. */
-  private deliver(response: ResponseLike): void {
+  private deliver(returned: ResponseLike): void {
+    const response = this.tunnel === undefined ? returned : this.tunnel.answer(returned)
+    if (response === 'opened') {
+      // The tunnel is open, and its taker's.
+      this.state = 'sent'
+      return
+    }
+    if (response !== returned) release(returned, undefined)
     if (response instanceof Response) {
       this.send(response.status, responseFields(response), responseSource(response), responseTrailers(response))
     } else if (isResponseLike(response)) {
@@ -292,6 +332,12 @@ export class FetchExchange implements ExchangeHandler, IncomingOwner, PumpOwner 
 
   /** There is no response, and no head was sent: the handler failed, or what it returned cannot be sent. */
   private fail(error: unknown): void {
+    this.tunnel?.refuse(new CancelledError(CancelReason.InternalError, 'the handler failed', { cause: error }))
+    if (error instanceof UpgradeError && !this.failed) {
+      this.failed = true
+      this.recover(error.response)
+      return
+    }
     if (this.state === 'closed' && (isSameFailure(error, this.error) || (error as Error | undefined)?.name === 'AbortError')) {
       // It stopped because the client is gone, as it should.
       return

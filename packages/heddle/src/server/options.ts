@@ -78,7 +78,11 @@ export interface ServeOptions {
    * HTTP/1.1 then. Default true.
    */
   readonly extendedConnect?: boolean
-  /** With `onExchange`: `websocket` is among the `upgrades`. Default false. */
+  /**
+   * Clients may open WebSockets. With `fetch`: the handler gets such a request as a GET with `upgrade: websocket`,
+   * over HTTP/1.1 and HTTP/2 alike, and `upgrade` of `heddle/websocket` accepts it; any other response
+   * refuses it. With `onExchange`: `websocket` is among the `upgrades`. Default false.
+   */
   readonly websocket?: boolean
   /** Sec-WebSocket-Accept for a key. Default: RFC 6455's. */
   readonly websocketAccept?: (key: string) => string

@@ -2,6 +2,7 @@ import { checkOptionNames, UsageError } from '../http/index.ts'
 import { serverLimits } from '../h1/index.ts'
 import { listen, systemClock } from '../io/index.ts'
 import { Connections, type Acceptor } from './connections.ts'
+import { expectTunnels } from '../web/index.ts'
 import { FetchExchange, FetchFace } from './fetch-exchange.ts'
 import { serveOptionNames } from './option-names.ts'
 import type { ServeOptions } from './options.ts'
@@ -47,13 +48,16 @@ export async function serve(options: ServeOptions): Promise<Server> {
     onConnection: (accepted) => connections.accept(accepted),
     onError: face.report,
   })
-  return new Server(clock, listener, connections, tls !== undefined)
+  return new Server(clock, listener, connections, tls !== undefined, face.tunnels)
 }
 
 function acceptor(options: ServeOptions, face: FetchFace): Acceptor {
   const { onExchange, fetch } = options
   if ((onExchange === undefined) === (fetch === undefined)) throw new UsageError('serve needs either fetch or onExchange')
   if (onExchange !== undefined) return onExchange
-  if (tunnelledProtocols(options).length > 0) throw new UsageError('upgrades need onExchange')
+  if (tunnelledProtocols(options).some((name) => name !== 'websocket' || options.websocket !== true)) {
+    throw new UsageError('upgrades need onExchange; a fetch handler takes WebSockets, with `websocket: true`')
+  }
+  if (face.tunnels !== undefined) expectTunnels()
   return (exchange) => new FetchExchange(face, exchange)
 }

@@ -1,6 +1,7 @@
 import { checkOptionNames, HeddleError, type Address, type OptionNames } from '../http/index.ts'
 import { Alarm, systemClock, type Clock, type Listener, type TlsServerOptions } from '../io/index.ts'
 import type { Connections } from './connections.ts'
+import type { Tunnels } from './fetch-tunnel.ts'
 import type { CloseOptions, ServerStats } from './options.ts'
 import { statsOf } from './stats.ts'
 
@@ -15,17 +16,19 @@ export class Server implements AsyncDisposable {
   readonly #listener: Listener
   readonly #connections: Connections
   readonly #secure: boolean
+  readonly #tunnels: Tunnels | undefined
   readonly #alarm: Alarm
   readonly #look: Alarm
   #closing: PromiseWithResolvers<void> | undefined
   /** Keeps the process running while it closes. */
   #hold: NodeJS.Timeout | undefined
 
-  constructor(clock: Clock, listener: Listener, connections: Connections, secure: boolean) {
+  constructor(clock: Clock, listener: Listener, connections: Connections, secure: boolean, tunnels: Tunnels | undefined) {
     this.#clock = clock
     this.#listener = listener
     this.#connections = connections
     this.#secure = secure
+    this.#tunnels = tunnels
     this.#alarm = new Alarm(() => this.#cut())
     this.#look = new Alarm(() => this.#watch())
     this.#closing = undefined
@@ -95,7 +98,7 @@ export class Server implements AsyncDisposable {
   /**
    * Stops gracefully: accepts no more, closes idle connections, lets running exchanges end (HTTP/1.1
    * answers with `Connection: close`, HTTP/2 clients are told twice by GOAWAY, so that no request on its
-   * way is lost), and cuts what is left at the deadline. Resolves when no connection is left.
+   * way is lost; WebSockets are closed with 1001), and cuts what is left at the deadline. Resolves when no connection is left.
    * A second call may bring the deadline forward.
    */
   close(options: CloseOptions = {}): Promise<void> {
@@ -112,6 +115,7 @@ export class Server implements AsyncDisposable {
     const stopped = this.#listener.stop()
     // A handler may have called, inside the run of an engine, where engines must not be told.
     this.#clock.soon(() => {
+      this.#tunnels?.shutdown()
       this.#connections.shutdown()
       stopped.then(
         () => this.#watch(),

@@ -23,8 +23,10 @@ export {
   responseFrom,
   responseSource,
   responseTrailers,
+  switchingResponse,
   type ResponseInit,
   type ResponseType,
   type TrailersInit,
 } from './response.ts'
 export { originFrom, targetUrl } from './target-url.ts'
+export { expectTunnels, offeredTunnel, offerTunnel, tunnelsExpected, UpgradeError, type TunnelOffer, type TunnelTaker } from './tunnel.ts'

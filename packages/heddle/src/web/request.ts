@@ -17,6 +17,7 @@ import {
   type RequestRedirect,
 } from './request-options.ts'
 import { targetUrl } from './target-url.ts'
+import { passOffer } from './tunnel.ts'
 
 /** What a Request can be made of: a URL, or another request, Heddle's or Node's. */
 export type RequestInfo = string | URL | Request | globalThis.Request
@@ -194,6 +195,7 @@ export class Request extends Body {
     state.rare.options = optionsOf(this.#state)
     state.rare.given = this.signal
     state.incoming = this.#state.incoming
+    passOffer(this, clone)
     return clone
   }
 
@@ -222,7 +224,9 @@ export class Request extends Body {
       init['body'] = this.body
       init['duplex'] = 'half'
     }
-    return new globalThis.Request(this.url, init)
+    const native = new globalThis.Request(this.url, init)
+    passOffer(this, native)
+    return native
   }
 
   get [Symbol.toStringTag](): string {
@@ -241,8 +245,11 @@ export class Request extends Body {
       rare.options = input instanceof Request ? optionsOf(input.#state) : optionsFrom(input as RequestInit, defaultOptions)
       rare.given =
         input instanceof Request ? (input.#state.rare?.given ?? (input.#state.head === undefined ? undefined : input.signal)) : input.signal
+      if (input instanceof Request) passOffer(input, this)
     } else {
       state.url = absolute(input)
+      // `new Request(otherUrl, request)`
+      if (init instanceof Request) passOffer(init, this)
     }
     rare.options = optionsFrom(init, rare.options)
     if (init.method !== undefined) state.method = methodFrom(init.method)

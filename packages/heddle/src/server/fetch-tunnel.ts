@@ -1,0 +1,168 @@
+import { List, type Linked } from '../bytes/index.ts'
+import {
+  CancelledError,
+  CancelReason,
+  noFields,
+  requestHead,
+  responseHead,
+  UsageError,
+  withoutField,
+  type Exchange,
+  type Fields,
+  type Head,
+  type HeddleError,
+} from '../http/index.ts'
+import type { Clock } from '../io/index.ts'
+import {
+  offerTunnel,
+  requestFrom,
+  Response,
+  responseFields,
+  switchingResponse,
+  type Request,
+  type TunnelOffer,
+  type TunnelTaker,
+} from '../web/index.ts'
+import type { ResponseLike } from './options.ts'
+
+/** The open tunnels of a server's fetch handler: those that shall hear when it closes. */
+export class Tunnels {
+  readonly list: List<FetchTunnel>
+  #closing: boolean
+
+  constructor() {
+    this.list = new List()
+    this.#closing = false
+  }
+
+  /** `tunnel` has been opened. */
+  add(tunnel: FetchTunnel): void {
+    this.list.append(tunnel)
+    if (this.#closing) tunnel.shutdown()
+  }
+
+  /** Tells all, and those that open after this. */
+  shutdown(): void {
+    this.#closing = true
+    // They may leave the list while they are told.
+    const all: FetchTunnel[] = []
+    for (let tunnel = this.list.first; tunnel !== undefined; tunnel = tunnel.next) all.push(tunnel)
+    for (const tunnel of all) tunnel.shutdown()
+  }
+}
+
+/**
+ * The tunnel a request asks for, on its way between engine and fetch handler. The handler sees an
+ * ordinary GET; whoever takes the tunnel (`upgrade` of heddle/websocket) makes the response that opens it.
+ *
+ *               another response, failure, client gone
+ *          ┌──────────────────────────────────────────▶ refused
+ *    offered ──take──▶ taken ──its response──▶ open ──▶ released
+ */
+export class FetchTunnel implements TunnelOffer, Linked {
+  previous: FetchTunnel | undefined
+  next: FetchTunnel | undefined
+  readonly exchange: Exchange
+  readonly head: Head
+  readonly clock: Clock
+  readonly #tunnels: Tunnels
+  #state: 'offered' | 'opening' | 'open' | 'released' | 'refused'
+  #taker: TunnelTaker | undefined
+  #response: Response | undefined
+  /** Sent whatever becomes of the response's headers. */
+  #handshake: Fields
+  /** Why it was refused. */
+  #reason: HeddleError | undefined
+
+  constructor(exchange: Exchange, head: Head, clock: Clock, tunnels: Tunnels) {
+    this.previous = undefined
+    this.next = undefined
+    this.exchange = exchange
+    this.head = head
+    this.clock = clock
+    this.#tunnels = tunnels
+    this.#state = 'offered'
+    this.#taker = undefined
+    this.#response = undefined
+    this.#handshake = noFields
+    this.#reason = undefined
+  }
+
+  /** The request as handlers know it, the same over every version of HTTP. */
+  request(origin: string): Request {
+    const { scheme, authority, path, protocol, fields } = this.head
+    const head = requestHead('GET', scheme, authority, path, [...fields, 'connection', 'upgrade', 'upgrade', protocol])
+    const request = requestFrom(head, origin, undefined)
+    offerTunnel(request, this)
+    return request
+  }
+
+  take(taker: TunnelTaker, handshake: Fields, fields: Fields): Response {
+    if (this.#taker !== undefined) throw new UsageError('this request was upgraded already')
+    const response = switchingResponse([...fields, ...handshake])
+    this.#taker = taker
+    this.#response = response
+    this.#handshake = handshake
+    const reason = this.#reason
+    // The client has gone meanwhile, or was answered.
+    if (reason !== undefined) this.clock.soon(() => taker.onTunnelRefused(reason))
+    return response
+  }
+
+  /**
+   * What is to be sent for the handler's `response`, if it has not opened the tunnel. Throws for fields that
+   * cannot be sent; then nothing was.
+   */
+  answer(response: ResponseLike): ResponseLike | 'opened' {
+    if (response !== this.#response) {
+      this.refuse(new CancelledError(CancelReason.Refused, 'the handler returned another response than that of the upgrade'))
+      const status = (response as Partial<ResponseLike> | undefined)?.status ?? 0
+      // In HTTP/2 a 2xx opens the tunnel, whatever was meant by it.
+      return status >= 200 && status <= 299 ? noTunnelHere() : response
+    }
+    if (this.#state !== 'offered') throw new UsageError('the response of the upgrade came too late')
+    const { exchange } = this
+    exchange.sendHead(responseHead(200, this.#answerFields(this.#response)), false)
+    this.#state = 'opening'
+    this.#taker?.onTunnelOpen(exchange)
+    if (!this.#released) {
+      this.#state = 'open'
+      this.#tunnels.add(this)
+    }
+    return 'opened'
+  }
+
+  /** There will be no tunnel. */
+  refuse(reason: HeddleError): void {
+    if (this.#state !== 'offered') return
+    this.#state = 'refused'
+    this.#reason = reason
+    const taker = this.#taker
+    if (taker !== undefined) this.clock.soon(() => taker.onTunnelRefused(reason))
+  }
+
+  shutdown(): void {
+    this.#taker?.onTunnelShutdown()
+  }
+
+  release(): void {
+    if (this.#state === 'open') this.#tunnels.list.remove(this)
+    if (this.#state === 'open' || this.#state === 'opening') this.#state = 'released'
+  }
+
+  get #released(): boolean {
+    return this.#state === 'released'
+  }
+
+  #answerFields(response: Response): Fields {
+    const handshake = this.#handshake
+    let fields = responseFields(response)
+    for (let i = 0; i < handshake.length; i += 2) fields = withoutField(fields, handshake[i] as string)
+    return [...fields, ...handshake]
+  }
+}
+
+/** The handler answered as if the request were any GET. */
+function noTunnelHere(): Response {
+  return new Response('This resource speaks no WebSocket.\n', { status: 501 })
+}
