@@ -266,7 +266,7 @@ export class PooledConnection implements ConnectionHandler, Linked {
     let left = count
     for (let ticket = this.tickets.first; ticket !== undefined && left > 0;) {
       const next = ticket.next as ClientTicket | undefined
-      if (ticket.exchange?.handler !== ticket) {
+      if (isHandedOver(ticket)) {
         this.release(ticket)
         ticket.finish()
         left--
@@ -274,4 +274,10 @@ export class PooledConnection implements ConnectionHandler, Linked {
       ticket = next
     }
   }
+}
+
+/** Its exchange was given another handler, and is over as far as can be told: only streams of HTTP/2 say that they are not. */
+function isHandedOver(ticket: ClientTicket): boolean {
+  const exchange = ticket.exchange as (Exchange & { readonly closed?: boolean }) | undefined
+  return exchange?.handler !== ticket && exchange?.closed !== false
 }

@@ -6,6 +6,15 @@ import type { FetchInit, FetchInput } from './fetch-init.ts'
 let shared: Client | undefined
 
 /**
+ * The client, with default options, that `fetch` and `WebSocket` use where none is given. It is made at
+ * the first call, and keeps no program running that has nothing under way. Who closes it closes it for all.
+ */
+export function defaultClient(): Client {
+  shared ??= new Client()
+  return shared
+}
+
+/**
  * Asks `input` and resolves with the response as soon as its head has arrived; its content is read
  * from there. A drop-in for the `fetch` of Node and browsers. All calls share one {@link Client}
  * with default options, unless `init.client` names another.
@@ -24,5 +33,5 @@ let shared: Client | undefined
  * ```
  */
 export function fetch(input: FetchInput, init?: FetchInit): Promise<Response> {
-  return clientFetch(init?.client ?? (shared ??= new Client()), input, init)
+  return clientFetch(init?.client ?? defaultClient(), input, init)
 }

@@ -4,7 +4,7 @@ import { CancelledError, CancelReason, HeddleError, NetworkError, PeerError, Pro
 import { mayRetry } from './retry.ts'
 import type { Ticket } from './ticket.ts'
 
-const ticket = (reused: boolean, responded = false, moves = 0): Ticket => ({ reused, responded, moves, cancel() {} })
+const ticket = (reused: boolean, responded = false, moves = 0): Ticket => ({ reused, responded, moves, cancel() {}, handedBack() {} })
 const closed = new PeerError('PEER_CLOSED', 'closed')
 const reset = new PeerError('PEER_RESET', 'reset')
 const refused = new PeerError('PEER_RESET', 'refused', { unprocessed: true })

@@ -50,6 +50,11 @@ export interface Ticket {
   readonly responded: boolean
   /** How often the request moved on to another connection (see `replayable`). */
   readonly moves: number
+  /**
+   * The exchange, which was given another handler (`exchange.handler`), is over: to be called in that
+   * handler's `onClose`, since the pool hears nothing of it. Does nothing once the request is over.
+   */
+  handedBack(error: HeddleError | undefined): void
 }
 
 /** RFC 9110 §15.5.20 */
@@ -211,7 +216,7 @@ export class ClientTicket implements Ticket, ExchangeHandler, Linked {
       if (connection.origin !== this.origin && head.status === misdirectedRequest && this.#leavesHost()) return
     }
     this.responded = true
-    if (this.tunnel && head.status >= 200 && head.status < 300) connection?.becameTunnel()
+    if (this.tunnel && head.status >= 200 && head.status < 300 && this.exchange?.upgradeIgnored !== true) connection?.becameTunnel()
     this.handler.onHead(head, end)
   }
 
@@ -251,6 +256,15 @@ export class ClientTicket implements Ticket, ExchangeHandler, Linked {
     // Whoever waits comes first; then the program, whose next request may find the connection idle.
     connection.offer()
     this.handler.onClose(told)
+  }
+
+  handedBack(error: HeddleError | undefined): void {
+    if (this.state !== TicketState.Open) return
+    const connection = this.connection as PooledConnection
+    connection.release(this)
+    if (error !== undefined) this.origin.counters.countError(error.code)
+    this.finish()
+    connection.offer()
   }
 
   /** The connection of another origin will not do. True: the request goes to one of its own. */

@@ -276,10 +276,8 @@ test("another origin's connection that serves this one takes its tunnels, if the
 test('close: what has no end of its own is told, once, whether it runs or waits; what it begins to end is waited for', async () => {
   const { bench, streams } = allowing(1, { maxTunnelsPerOrigin: 1 })
   const told: string[] = []
-  const [a, b, c] = ['a', 'b', 'c'].map((name) => {
-    const sent = tunnel(bench, name)
-    return Object.assign(sent, { end: Object.assign(sent.handler, { onShutdown: () => void told.push(name) }) })
-  }) as [Sent, Sent, Sent]
+  const [a, b, c] = ['a', 'b', 'c'].map((name) => tunnel(bench, name)) as [Sent, Sent, Sent]
+  for (const { handler } of [a, b, c]) Object.assign(handler, { onShutdown: () => void told.push(handler.name) })
   bench.turn()
   bench.dials[1]?.accept()
   open(bench.engines[0])
@@ -314,4 +312,37 @@ test('close: a handler that throws when told is left alone; destroy tells nobody
   bench.pool.destroy(new UsageError('over'))
   bench.turn()
   assert.deepEqual([sent.handler.closes, sent.handler.error?.message], [1, 'over'])
+})
+
+test('of several tunnels with handlers of their own, the one that is over is forgotten, and no other', () => {
+  const { bench, streams } = allowing()
+  const sent = ['a', 'b', 'c'].map((name) => tunnel(bench, name))
+  const taker = bench.request('taker', undefined, bench.origin).handler
+  for (const exchange of streams.exchanges) {
+    exchange.handler = taker
+    // A field of the engine's own.
+    Object.assign(exchange, { closed: false })
+  }
+  Object.assign(streams.exchanges[1] as object, { closed: true })
+  streams.respond(1)
+  streams.handler.onCapacity(streams.openable)
+  assert.equal(bench.pool.directory.stats().http2.streams, 2)
+  const [a, , c] = sent as [Sent, Sent, Sent]
+  c.ticket.handedBack(undefined)
+  c.ticket.handedBack(undefined)
+  assert.equal(bench.pool.directory.stats().http2.streams, 1)
+  a.ticket.cancel(CancelReason.Cancelled)
+  assert.equal(streams.exchanges[0]?.cancelled, CancelReason.Cancelled)
+})
+
+test('who was given another handler is over when it says so, though its server allows any number of streams', () => {
+  const { bench, streams } = allowing(Infinity)
+  const { ticket, handler } = tunnel(bench, 'a')
+  const taker = bench.request('taker', undefined, bench.origin).handler
+  const [exchange] = streams.exchanges
+  if (exchange !== undefined) exchange.handler = taker
+  streams.respond()
+  ticket.handedBack(new UsageError('why'))
+  const { http2, idle, errors } = bench.pool.directory.stats()
+  assert.deepEqual([http2.streams, idle, errors, handler.closes], [0, 1, { USAGE: 1 }, 0])
 })
