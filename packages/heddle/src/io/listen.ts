@@ -46,6 +46,11 @@ export interface Accepted {
   readonly info: ConnectionInfo
   /** What TLS agreed on, or undefined. */
   readonly alpn: string | undefined
+  /**
+   * With client certificates: false if those for `host`, in lower case and without a port, are checked
+   * against other authorities than the one of this connection was. Absent: no certificate was asked for.
+   */
+  readonly covers?: ((host: string) => boolean) | undefined
   /** Puts `engine` on it and starts reading. */
   attach(engine: StreamEngine, options?: DriverOptions): StreamDriver
 }
@@ -226,7 +231,7 @@ class SocketListener implements Listener, TlsOwner {
 
   #handOver(socket: Socket): void {
     try {
-      this.#options.onConnection(new AcceptedSocket(socket, this.#options))
+      this.#options.onConnection(new AcceptedSocket(socket, this.#options, this.#tls))
     } catch (error) {
       socket.on('error', () => {})
       socket.destroy()
@@ -252,16 +257,18 @@ class AcceptedSocket implements Accepted {
   readonly socket: SocketLike
   readonly info: ConnectionInfo
   readonly alpn: string | undefined
+  readonly covers: ((host: string) => boolean) | undefined
   readonly #nodeSocket: Socket
   readonly #clock: Clock
   readonly #sharedReads: boolean
 
-  constructor(socket: Socket, { path, clock, sharedReads = true }: ListenOptions) {
+  constructor(socket: Socket, { path, clock, sharedReads = true }: ListenOptions, tls: TlsAcceptor | undefined) {
     this.socket = socket
     this.#nodeSocket = socket
     this.#sharedReads = sharedReads
     this.info = connectionFacts(socket, path, true)
     this.alpn = alpnOf(socket)
+    this.covers = tls?.verifies === true ? (host) => tls.covers(this.info.tls?.serverName, host) : undefined
     this.#clock = clock
   }
 

@@ -1,5 +1,5 @@
 import { constants, createHash } from 'node:crypto'
-import type { Socket } from 'node:net'
+import { isIP, type Socket } from 'node:net'
 import { createServer, type SecureContext, type Server, type TLSSocket, type TlsOptions } from 'node:tls'
 import { checkOptionNames, NetworkError, UsageError, type OptionNames } from '../http/index.ts'
 import { serverProtocols } from './alpn.ts'
@@ -60,6 +60,8 @@ interface Contexts {
   readonly own: SecureContext
   readonly names: ReadonlyMap<string, SecureContext>
   readonly options: TlsServerOptions
+  /** Whose client certificates are accepted, by server name; '' for all other names. Undefined: the same under every name. */
+  readonly trusts: ReadonlyMap<string, string> | undefined
   /** Those of identities the SNI callback gave. */
   readonly given: WeakMap<TlsIdentity, SecureContext>
 }
@@ -125,6 +127,11 @@ export class TlsAcceptor {
     if (keylogWanted()) this.#server.on('keylog', writeKeylog)
   }
 
+  /** Clients are asked for a certificate. */
+  get verifies(): boolean {
+    return this.#requestCert
+  }
+
   accept(socket: Socket): void {
     this.inFlight++
     this.#server.emit('connection', socket)
@@ -148,6 +155,28 @@ export class TlsAcceptor {
       throw new UsageError(`the TLS options cannot be used: ${describe(cause)}`, { cause })
     }
     this.#contexts = contexts
+  }
+
+  /**
+   * False: client certificates for `host` are checked against other authorities than those a handshake for
+   * `serverName` was checked against, or may be.
+   */
+  covers(serverName: string | undefined, host: string): boolean {
+    const { trusts, options } = this.#contexts
+    if (!this.#requestCert || (trusts === undefined && options.sniCallback === undefined)) return true
+    // No server name is an address (RFC 6066 §3): what is asked for without a name is the options' own.
+    const name = serverName?.toLowerCase() ?? ''
+    const wanted = isIP(host.replace(/^\[|\]$/g, '')) === 0 ? host : ''
+    return name === wanted || this.#trustUnder(name) === this.#trustUnder(wanted)
+  }
+
+  /** Tells the authorities for one server name from those for another. */
+  #trustUnder(name: string): string {
+    const { trusts = noTrusts, options } = this.#contexts
+    if (name === '') return trusts.get('') ?? ''
+    const known = byName(trusts, name)
+    // Whom the callback trusts under a name is known in its handshake only.
+    return known ?? (options.sniCallback === undefined ? (trusts.get('') ?? '') : `of ${name}`)
   }
 
   #chooseContext(name: string, done: (error: Error | null, context?: SecureContext) => void): void {
@@ -201,18 +230,26 @@ function makeContexts(tls: TlsServerOptions): Contexts {
   checkOptionNames('tls', '', tls, optionNames)
   const verifies = tls.requestCert ?? false
   const names = new Map<string, SecureContext>()
+  const trusts = new Map([['', fingerprint(tls)]])
   for (const [name, identity] of Object.entries(tls.names ?? {})) {
     checkIdentityNames('tls', `names.${name}`, identity)
     checkShared(identity, tls, `the identity of ${name}`)
     const whole = completed(identity, tls)
     if (!hasCredentials(whole)) throw new UsageError(`tls: the identity of ${name} has no certificate`)
     names.set(name.toLowerCase(), makeContext(whole, `the identity of ${name}`, verifies))
+    trusts.set(name.toLowerCase(), fingerprint(whole))
   }
   // Without one of its own, a server whose identities have names refuses clients that ask for another, or for none.
   if (!hasCredentials(tls) && names.size === 0 && (tls.sniCallback ?? undefined) === undefined) {
     throw new UsageError('tls needs a certificate: cert and key, or pfx')
   }
-  return { own: makeContext(identityOf(tls), 'the TLS identity', verifies), names, options: tls, given: new WeakMap() }
+  return {
+    own: makeContext(identityOf(tls), 'the TLS identity', verifies),
+    names,
+    options: tls,
+    trusts: new Set(trusts.values()).size > 1 ? trusts : undefined,
+    given: new WeakMap(),
+  }
 }
 
 /** What the context is made of that every handshake begins with, and that knows the sessions to resume. */
@@ -232,8 +269,17 @@ function serverContext(tls: TlsServerOptions): TlsOptions {
   } as TlsOptions
 }
 
+const noTrusts: ReadonlyMap<string, string> = new Map()
+
+/** Tells the authorities of one identity from those of another. */
+function fingerprint({ ca }: TlsIdentity): string {
+  const hash = createHash('sha256')
+  for (const pem of pems(ca)) hash.update(pem).update('\0')
+  return hash.digest('hex')
+}
+
 /** The exact name, else the wildcard for its left-most label (RFC 9525 §6.3). */
-function byName(names: ReadonlyMap<string, SecureContext>, name: string): SecureContext | undefined {
+function byName<T>(names: ReadonlyMap<string, T>, name: string): T | undefined {
   if (names.size === 0) return undefined
   const lower = name.toLowerCase()
   const exact = names.get(lower)

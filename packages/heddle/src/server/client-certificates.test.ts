@@ -24,12 +24,20 @@ const withDefaults = { ...quick, skip: setDefaultCACertificates === undefined ? 
 interface Answer {
   /** What the handler answered; '' when the handshake failed. */
   text: string
+  status: number
   reused: boolean
   session: Buffer | undefined
 }
 
-function ask(server: Server, servername: string, client?: Certificate, session?: Buffer, port = server.port): Promise<Answer> {
-  const answer: Answer = { text: '', reused: false, session: undefined }
+function ask(
+  server: Server,
+  servername: string,
+  client?: Certificate,
+  session?: Buffer,
+  port = server.port,
+  host = servername === '' ? '127.0.0.1' : servername,
+): Promise<Answer> {
+  const answer: Answer = { text: '', status: 0, reused: false, session: undefined }
   const socket = tls.connect({
     host: '127.0.0.1',
     port,
@@ -43,9 +51,10 @@ function ask(server: Server, servername: string, client?: Certificate, session?:
   socket.on('secureConnect', () => (answer.reused = socket.isSessionReused()))
   socket.on('data', (chunk) => (answer.text += String(chunk)))
   socket.on('error', () => {})
-  socket.write('GET / HTTP/1.1\r\nhost: h\r\nconnection: close\r\n\r\n')
+  socket.write(`GET / HTTP/1.1\r\nhost: ${host}\r\nconnection: close\r\n\r\n`)
   return new Promise((resolve) =>
     socket.on('close', () => {
+      answer.status = Number(answer.text.split(' ')[1] ?? 0)
       answer.text = answer.text.split('\r\n\r\n')[1] ?? ''
       resolve(answer)
     }),
@@ -114,6 +123,33 @@ for (const [how, options] of byName) {
     }),
   )
 }
+
+test('a certificate checked under one name opens no other that has authorities of its own', quick, () =>
+  withServer({ ca: members.cert, names: { 'other.test': { ca: guests.cert }, 'same.test': { ca: members.cert } } }, async (server) => {
+    const status = async (name: string, client: Certificate, host: string): Promise<number> =>
+      (await ask(server, name, client, undefined, server.port, host)).status
+    assert.equal(await status('other.test', guest, 'other.test'), 200)
+    assert.equal(await status('other.test', guest, 'OTHER.test:443'), 200)
+    for (const host of ['main.test', 'any.test', 'same.test', '127.0.0.1', '[::1]:443']) {
+      assert.equal(await status('other.test', guest, host), 421, `a guest at ${host}`)
+      assert.equal(await status('main.test', ada, host), 200, `a member at ${host}`)
+    }
+    assert.equal(await status('main.test', ada, 'other.test'), 421)
+    assert.equal(await status('', ada, 'other.test'), 421)
+  }),
+)
+
+test('with sniCallback a certificate is for the name it was checked under', quick, () =>
+  withServer({ ca: members.cert, sniCallback: (name) => (name === 'other.test' ? { ca: guests.cert } : undefined) }, async (server) => {
+    const status = async (name: string, client: Certificate, host: string): Promise<number> =>
+      (await ask(server, name, client, undefined, server.port, host)).status
+    assert.equal(await status('other.test', guest, 'other.test'), 200)
+    assert.equal(await status('other.test', guest, 'main.test'), 421)
+    assert.equal(await status('main.test', ada, 'other.test'), 421)
+    assert.equal(await status('', ada, '127.0.0.1'), 200)
+    assert.equal(await status('', ada, 'other.test'), 421)
+  }),
+)
 
 test('versions and ciphers are the same for all names', quick, async () => {
   const { cert, key } = main

@@ -4,7 +4,7 @@ import { ResetCounts, ServerConnection as Http2Connection, type Http2Options } f
 import { UsageError, type ConnectionHandler, type Exchange, type ExchangeHandler, type HeddleError, type Instant } from '../http/index.ts'
 import { protocolOf, type Accepted, type Clock, type DriverCounters, type DriverOptions, type StreamDriver } from '../io/index.ts'
 import { Detector, type ConnectionEngine, type DetectorOwner } from './detect.ts'
-import { TunnelGate } from './tunnel-gate.ts'
+import { Gate, type Passage } from './gate.ts'
 
 /** Chooses who answers an exchange that begins. */
 export type Acceptor = (exchange: Exchange) => ExchangeHandler
@@ -157,6 +157,8 @@ export class ServedConnection implements ConnectionHandler, DetectorOwner, Linke
   readonly #owner: Connections
   readonly #accepted: Accepted
   #driver: StreamDriver | undefined
+  /** What its exchanges have to pass, once there is one that has to. */
+  #passage: Passage | undefined
 
   constructor(owner: Connections, accepted: Accepted) {
     this.previous = undefined
@@ -166,6 +168,7 @@ export class ServedConnection implements ConnectionHandler, DetectorOwner, Linke
     this.#owner = owner
     this.#accepted = accepted
     this.#driver = undefined
+    this.#passage = undefined
   }
 
   begin(protocol: 'h1' | 'h2', acceptedAt: Instant): ConnectionEngine {
@@ -196,7 +199,12 @@ export class ServedConnection implements ConnectionHandler, DetectorOwner, Linke
     const { options } = this.#owner
     const totals = this.totals as ProtocolTotals
     totals.requests++
-    if (options.tunnels.length > 0 && totals === this.#owner.http2) return new TunnelGate(exchange, options.tunnels, options.acceptor)
+    const { covers } = this.#accepted
+    const protocols = options.tunnels.length > 0 && totals === this.#owner.http2 ? options.tunnels : undefined
+    if (protocols !== undefined || covers !== undefined) {
+      this.#passage ??= { protocols, covers }
+      return new Gate(exchange, this.#passage, options.acceptor)
+    }
     return options.acceptor(exchange)
   }
 
