@@ -114,14 +114,17 @@ export class FetchTunnel implements TunnelOffer, Linked {
    * cannot be sent; then nothing was.
    */
   answer(response: ResponseLike): ResponseLike | 'opened' {
+    const { exchange } = this
     if (response !== this.#response) {
       this.refuse(new CancelledError(CancelReason.Refused, 'the handler returned another response than that of the upgrade'))
       const status = (response as Partial<ResponseLike> | undefined)?.status ?? 0
-      // In HTTP/2 a 2xx opens the tunnel, whatever was meant by it.
-      return status >= 200 && status <= 299 ? noTunnelHere() : response
+      if (status < 200 || status > 299) return response
+      // In HTTP/2 a 2xx opens the tunnel, whatever was meant by it. In HTTP/1.1 an Upgrade can be ignored.
+      if (exchange.ignoreUpgrade === undefined) return noTunnelHere()
+      exchange.ignoreUpgrade()
+      return response
     }
     if (this.#state !== 'offered') throw new UsageError('the response of the upgrade came too late')
-    const { exchange } = this
     exchange.sendHead(responseHead(200, this.#answerFields(this.#response)), false)
     this.#state = 'opening'
     this.#taker?.onTunnelOpen(exchange)
@@ -162,7 +165,7 @@ export class FetchTunnel implements TunnelOffer, Linked {
   }
 }
 
-/** The handler answered as if the request were any GET. */
+/** The handler answered as if the request were an ordinary GET. */
 function noTunnelHere(): Response {
   return new Response('This resource speaks no WebSocket.\n', { status: 501 })
 }
