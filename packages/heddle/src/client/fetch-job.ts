@@ -1,7 +1,15 @@
 import type { Linked } from '../bytes/index.ts'
 import { isBodiless, PeerError, reasonPhrase, TimeoutError, type Head, type HeddleError } from '../http/index.ts'
-import { headersFrom, responseFrom, type BodySource, type IncomingBody, type Response } from '../web/index.ts'
-import { unwatchAbort, watchAbort, type Abortable } from './abort-watch.ts'
+import {
+  headersFrom,
+  responseFrom,
+  unwatchAbort,
+  watchAbort,
+  type Abortable,
+  type BodySource,
+  type IncomingBody,
+  type Response,
+} from '../web/index.ts'
 import type { Client } from './client.ts'
 import { FetchExchange } from './fetch-exchange.ts'
 import type { FetchSettings } from './fetch-init.ts'

@@ -51,6 +51,8 @@ export type ErrorCode =
   | 'HEAD_TIMEOUT'
   | 'BODY_TIMEOUT'
   | 'SEND_TIMEOUT'
+  | 'READ_TIMEOUT'
+  | 'CLOSE_TIMEOUT'
   | 'IDLE_TIMEOUT'
   | 'TOTAL_TIMEOUT'
   | 'QUEUE_TIMEOUT'
@@ -117,8 +119,12 @@ export class NetworkError extends HeddleError {}
 
 /** A time limit ran out; `phase` names it. */
 export class TimeoutError extends HeddleError {
-  readonly phase: 'connect' | 'queue' | 'head' | 'body' | 'send' | 'idle' | 'total'
-  constructor(phase: 'connect' | 'queue' | 'head' | 'body' | 'send' | 'idle' | 'total', message: string, facts: ErrorFacts = {}) {
+  readonly phase: 'connect' | 'queue' | 'head' | 'body' | 'send' | 'read' | 'close' | 'idle' | 'total'
+  constructor(
+    phase: 'connect' | 'queue' | 'head' | 'body' | 'send' | 'read' | 'close' | 'idle' | 'total',
+    message: string,
+    facts: ErrorFacts = {},
+  ) {
     super(`${phase.toUpperCase()}_TIMEOUT` as ErrorCode, message, facts)
     this.phase = phase
   }

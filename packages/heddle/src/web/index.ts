@@ -1,4 +1,5 @@
 /** Heddle's own Headers, Request and Response: the WHATWG interfaces, lazily. */
+export { unwatchAbort, watchAbort, type Abortable } from './abort-watch.ts'
 export { Headers, fieldsFrom, fieldsOf, headersFrom, type HeadersEntries, type HeadersNames } from './headers.ts'
 export type { HeadersInit } from './header-text.ts'
 export { Body, cancelBody, cloneSource, peekSource, setSource, sourceReader, takeSource } from './body.ts'
