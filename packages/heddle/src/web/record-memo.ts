@@ -1,6 +1,7 @@
 import type { Fields } from '../http/index.ts'
 import { fieldsFromInit } from './header-text.ts'
 
+/** A power of two. */
 const slots = 64
 /** Records with more lines, or longer values, are not kept. */
 const mostPairs = 16
@@ -22,6 +23,7 @@ class Slot {
 }
 
 const nothing: readonly string[] = Object.freeze([])
+const { hasOwnProperty } = Object.prototype
 const memo = Array.from({ length: slots }, () => new Slot())
 
 /**
@@ -35,16 +37,16 @@ export function recordFields(record: Readonly<Record<string, string>>): Fields {
   for (const name in record) {
     const value = record[name] as string
     slot ??= memo[slotOf(name, value)] as Slot
-    if (slot.pairs[at] !== name || slot.pairs[at + 1] !== value) return newFields(record, slot)
+    // What is inherited is none of its lines. This way of asking costs nothing in such a loop; Object.hasOwn would double it.
+    if (slot.pairs[at] !== name || slot.pairs[at + 1] !== value || !hasOwnProperty.call(record, name)) return newFields(record, slot)
     at += 2
   }
   if (slot === undefined) return nothing
-  // What is inherited was compared too, and is none of its lines.
-  return slot.pairs.length === at && Object.getPrototypeOf(record) === Object.prototype ? slot.fields : newFields(record, slot)
+  return slot.pairs.length === at ? slot.fields : newFields(record, slot)
 }
 
 function slotOf(name: string, value: unknown): number {
-  return (name.length * 31 + (typeof value === 'string' ? value.length : 0)) % slots
+  return (name.length * 31 + (typeof value === 'string' ? value.length : 0)) & (slots - 1)
 }
 
 function newFields(record: Readonly<Record<string, string>>, slot: Slot): Fields {
