@@ -2,6 +2,7 @@ import { IncomingMessage as NodeIncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Fields, Head } from '../http/index.ts'
 import type { MessageSocket } from './message-socket.ts'
+import type { UpgradeSocket } from './upgrade-socket.ts'
 
 /** Parts of Node's class that its types leave out: how its parser hands fields over, and how its server lets go of a request. */
 interface Internals {
@@ -17,7 +18,7 @@ interface Internals {
  */
 export class IncomingMessage extends NodeIncomingMessage {
   /** `end`: there is no content. */
-  constructor(socket: MessageSocket, head: Head, end: boolean, protocol: 'h1' | 'h2' | 'h3') {
+  constructor(socket: MessageSocket | UpgradeSocket, head: Head, end: boolean, protocol: 'h1' | 'h2' | 'h3') {
     super(socket as unknown as Socket)
     // Express gives the object the prototype of Node's class: what is ours must be the object's own.
     this._destroy = IncomingMessage.prototype._destroy

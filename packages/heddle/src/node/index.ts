@@ -2,6 +2,7 @@
 export { createServer, NodeServer, type NodeListenOptions, type NodeServerOptions } from './node-server.ts'
 export { IncomingMessage } from './incoming-message.ts'
 export type { MessageSocket } from './message-socket.ts'
-export { nodeListener, type NodeListenerOptions, type RequestListener } from './node-exchange.ts'
+export { nodeListener, type NodeListenerOptions, type RequestListener, type UpgradeListener } from './node-exchange.ts'
 export { ServerResponse } from './server-response.ts'
+export { UpgradeSocket } from './upgrade-socket.ts'
 export type { HeaderInput, HeaderValue } from './header-fields.ts'

@@ -5,6 +5,7 @@ import {
   fieldValue,
   noFields,
   reasonPhrase,
+  requestHead,
   responseHead,
   type ConnectionInfo,
   type Exchange,
@@ -16,12 +17,27 @@ import {
 import { aborted } from './errors.ts'
 import { completeMessage, dumpMessage, IncomingMessage, isRead } from './incoming-message.ts'
 import { MessageSocket, type SocketOwner } from './message-socket.ts'
+import { UpgradeSocket } from './upgrade-socket.ts'
 import { responseClosed, responseSent, ServerResponse, type ResponseOwner } from './server-response.ts'
 
 /** What answers requests in Node's way: a function, an Express app, `koa.callback()`. What it returns is ignored, unless it is a promise that rejects. */
 export type RequestListener = (request: IncomingMessage, response: ServerResponse) => unknown
 
+/**
+ * What answers requests for a tunnel, as listeners of Node's 'upgrade' event do. Returning false: it does not.
+ * `head` is what the client sent behind its request, and always empty here.
+ */
+export type UpgradeListener = (request: IncomingMessage, socket: UpgradeSocket, head: Buffer) => unknown
+
+/** What `nodeListener` can be told. */
 export interface NodeListenerOptions {
+  /**
+   * Told of requests for a tunnel, which `serve` lets through with `websocket` or `upgrades`. Default: over HTTP/1.1
+   * the Upgrade is ignored, as Node's server does without a listener, and over HTTP/2 they are answered with 501.
+   */
+  readonly onUpgrade?: UpgradeListener | undefined
+  /** What the sockets of upgrades have as their `server`. Default: nothing. */
+  readonly server?: EventEmitter | undefined
   /** Told what a listener threw or rejected with, and other failures of answering. Default: `console.error`. */
   readonly onError?: (error: unknown, request: IncomingMessage | undefined) => void
 }
@@ -37,7 +53,7 @@ export interface NodeListenerOptions {
  */
 export function nodeListener(listener: RequestListener, options: NodeListenerOptions = {}): (exchange: Exchange) => ExchangeHandler {
   const report = options.onError ?? ((error: unknown): void => console.error(error))
-  return (exchange) => new NodeExchange(exchange, listener, report)
+  return (exchange) => new NodeExchange(exchange, listener, report, options)
 }
 
 /** One request and its response between the engine and a listener. */
@@ -45,6 +61,7 @@ class NodeExchange implements ExchangeHandler, SocketOwner, ResponseOwner {
   readonly #exchange: Exchange
   readonly #listener: RequestListener
   readonly #report: (error: unknown, request: IncomingMessage | undefined) => void
+  readonly #options: NodeListenerOptions
   #socket: MessageSocket | undefined
   #request: IncomingMessage | undefined
   #response: ServerResponse | undefined
@@ -60,10 +77,16 @@ class NodeExchange implements ExchangeHandler, SocketOwner, ResponseOwner {
   /** Cancelled from here. */
   #cut: boolean
 
-  constructor(exchange: Exchange, listener: RequestListener, report: (error: unknown, request: IncomingMessage | undefined) => void) {
+  constructor(
+    exchange: Exchange,
+    listener: RequestListener,
+    report: (error: unknown, request: IncomingMessage | undefined) => void,
+    options: NodeListenerOptions,
+  ) {
     this.#exchange = exchange
     this.#listener = listener
     this.#report = report
+    this.#options = options
     this.#socket = undefined
     this.#request = undefined
     this.#response = undefined
@@ -82,14 +105,47 @@ class NodeExchange implements ExchangeHandler, SocketOwner, ResponseOwner {
   // ── From the engine ─────────────────────────────────────────────────────────────────────────────
 
   onHead(head: Head, end: boolean): void {
-    const exchange = this.#exchange
-    if (head.method === 'CONNECT') {
-      // RFC 9110 §9.3.6: an origin server that makes no tunnels.
-      exchange.sendHead(responseHead(501), true)
-      exchange.discard()
-      this.#discarded = true
+    if (head.method !== 'CONNECT') {
+      this.#begin(head, end)
       return
     }
+    if (head.protocol !== '' && !end) {
+      const asked = askedBy(head)
+      if (this.#upgrade(head, asked)) return
+      if (this.#exchange.ignoreUpgrade !== undefined) {
+        // RFC 9110 §7.8: an ordinary GET, with an Upgrade that is ignored.
+        this.#exchange.ignoreUpgrade()
+        this.#begin(asked, true)
+        return
+      }
+    }
+    // RFC 9110 §9.3.6: an origin server that makes no tunnels.
+    this.#exchange.sendHead(responseHead(501), true)
+    this.#exchange.discard()
+    this.#discarded = true
+  }
+
+  /** A request for a tunnel. False: nobody wants it. */
+  #upgrade(head: Head, asked: Head): boolean {
+    const { onUpgrade, server } = this.#options
+    if (onUpgrade === undefined) return false
+    const exchange = this.#exchange
+    const socket = new UpgradeSocket(exchange, head, server)
+    const request = new IncomingMessage(socket, asked, true, exchange.protocol)
+    completeMessage(request, noFields)
+    try {
+      if (onUpgrade(request, socket, Buffer.alloc(0)) !== false) return true
+    } catch (error) {
+      this.#report(error, request)
+      socket.destroy()
+      return true
+    }
+    exchange.handler = this
+    return false
+  }
+
+  #begin(head: Head, end: boolean): void {
+    const exchange = this.#exchange
     this.#received = end
     this.#expects = !end && fieldValue(head.fields, 'expect') !== undefined
     const socket = new MessageSocket(this)
@@ -225,6 +281,16 @@ class NodeExchange implements ExchangeHandler, SocketOwner, ResponseOwner {
     response.writeHead(500, { 'content-type': 'text/plain;charset=UTF-8' })
     response.end(`${reasonPhrase(500)}\n`)
   }
+}
+
+/** Programs compute the accept value from it, which is then left to the engine. */
+const placeholderKey: string = Buffer.alloc(16).toString('base64')
+
+/** A request for a tunnel as Node's programs know it, the same over every version of HTTP. */
+function askedBy({ scheme, authority, path, protocol, fields }: Head): Head {
+  const asked = [...fields, 'connection', 'Upgrade', 'upgrade', protocol]
+  if (protocol === 'websocket') asked.push('sec-websocket-key', placeholderKey)
+  return requestHead('GET', scheme, authority, path, asked)
 }
 
 function isThenable(result: unknown): result is PromiseLike<unknown> {

@@ -9,7 +9,7 @@ export type NodeServerOptions = Omit<
   ServeOptions,
   'fetch' | 'onExchange' | 'port' | 'hostname' | 'path' | 'backlog' | 'exclusive' | 'onError'
 > &
-  NodeListenerOptions
+  Pick<NodeListenerOptions, 'onError'>
 
 /** Where to listen, as `net.Server.listen` takes it. */
 export interface NodeListenOptions {
@@ -25,7 +25,9 @@ type Callback = (error?: Error) => void
 
 /**
  * A server with the face of `http.Server`, for programs that want one: `listen`, `close`, `address`, the
- * events 'listening', 'request', 'close' and 'error'. It speaks HTTP/1.1 and HTTP/2, as `serve` does.
+ * events 'listening', 'request', 'upgrade', 'close' and 'error'. It speaks HTTP/1.1 and HTTP/2, as `serve` does.
+ * 'upgrade' comes for WebSockets, if anybody listens for it when the server starts or `websocket` is set, and for the
+ * protocols in `upgrades`; over HTTP/2 too. 'closing', which Node has not, comes when `close` is called.
  */
 export class NodeServer extends EventEmitter implements AsyncDisposable {
   readonly #options: NodeServerOptions
@@ -70,15 +72,25 @@ export class NodeServer extends EventEmitter implements AsyncDisposable {
     const { options, callback } = listenParameters(parameters)
     if (callback !== undefined) this.once('listening', callback)
     this.#state = 'starting'
-    const { onError, ...rest } = this.#options
-    const { port, host, path, backlog, exclusive, signal } = options
+    // What is attached in the same tick counts: a listener of 'upgrade'.
+    process.nextTick(() => this.#start(options))
+    return this
+  }
+
+  #start({ port, host, path, backlog, exclusive, signal }: NodeListenOptions): void {
+    const { onError, websocket = this.listenerCount('upgrade') > 0, ...rest } = this.#options
     serve({
       ...rest,
+      websocket,
       ...(path === undefined ? { port: Number(port ?? 0) } : { path }),
       ...(host === undefined ? undefined : { hostname: host }),
       ...(backlog === undefined ? undefined : { backlog }),
       ...(exclusive === undefined ? undefined : { exclusive }),
-      onExchange: nodeListener((request, response) => this.#answer(request, response), onError === undefined ? {} : { onError }),
+      onExchange: nodeListener((request, response) => this.#answer(request, response), {
+        ...(onError === undefined ? undefined : { onError }),
+        onUpgrade: (request, socket, head) => this.emit('upgrade', request, socket, head),
+        server: this,
+      }),
       onError: (error) => (onError === undefined ? undefined : onError(error, undefined)),
     }).then(
       (server) => this.#started(server, signal),
@@ -87,7 +99,6 @@ export class NodeServer extends EventEmitter implements AsyncDisposable {
         this.emit('error', error)
       },
     )
-    return this
   }
 
   #answer(...[request, response]: Parameters<RequestListener>): unknown {
@@ -127,6 +138,7 @@ export class NodeServer extends EventEmitter implements AsyncDisposable {
 
   async #finish(server: Server, options: CloseOptions): Promise<void> {
     this.#state = 'closing'
+    this.emit('closing')
     await server.close(options)
     this.#state = 'idle'
     this.emit('close')
