@@ -55,6 +55,8 @@ export interface RequestRecord {
 export interface ProxyObserver {
   /** The head of a request has come. */
   onRequestStart(listener: string): void
+  /** It became a tunnel; what of `record` concerns its end is still to come. Absent: nobody wants to know. */
+  onTunnelStart?(record: RequestRecord): void
   /** It is over, however it ended; once for each start. `record` may be kept. */
   onRequestEnd(record: RequestRecord): void
 }

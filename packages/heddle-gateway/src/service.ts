@@ -162,6 +162,9 @@ export class Service {
   close(options: { readonly deadline?: number } = {}): Promise<void> {
     const { deadline = this.#config.drainTimeout } = options
     const closed = this.#servers.map(({ server }) => server.close({ deadline }))
+    const { drainTimeout, tunnelGrace } = this.#config
+    // Of a shorter deadline tunnels have the same share.
+    this.#proxy.endTunnels(deadline < drainTimeout ? (tunnelGrace * deadline) / drainTimeout : tunnelGrace)
     this.#closing ??= this.#finish(closed)
     return this.#closing
   }
@@ -170,6 +173,7 @@ export class Service {
     // Idle upstream connections do not keep a process alive; the end of this must, or it would never come.
     const hold = setInterval(() => {}, 60_000)
     await Promise.allSettled(closed)
+    this.#proxy.endTunnels(0)
     for (const cluster of this.#clusters.values()) {
       const gone = cluster.close()
       // No client is left, so nothing upstream is wanted any more.
@@ -195,7 +199,7 @@ export class Service {
   #observer(): ProxyObserver {
     const observers: ProxyObserver[] = [this.#traffic]
     const log = this.#log
-    if (log !== undefined) observers.push({ onRequestStart: () => {}, onRequestEnd: (record) => log.write(record) })
+    if (log !== undefined) observers.push({ onRequestStart() {}, onRequestEnd: (record) => log.write(record) })
     if (this.#options.observer !== undefined) observers.push(this.#options.observer)
     return observers.length === 1 ? this.#traffic : new Observers(observers)
   }
@@ -239,6 +243,10 @@ class Observers implements ProxyObserver {
 
   onRequestStart(listener: string): void {
     for (const observer of this.#observers) observer.onRequestStart(listener)
+  }
+
+  onTunnelStart(record: RequestRecord): void {
+    for (const observer of this.#observers) observer.onTunnelStart?.(record)
   }
 
   onRequestEnd(record: RequestRecord): void {

@@ -1,5 +1,6 @@
 import { deepEqual, equal } from 'node:assert/strict'
 import { worldTest } from 'heddle/testing'
+import { pick, request } from './http2-peer.ts'
 import { get, message, ok, wantHead } from './messages.ts'
 import { Rig, routeConfig } from './rig.ts'
 
@@ -12,17 +13,24 @@ function failures(rig: Rig): number | undefined {
 }
 
 worldTest('RFC 9110 §7.8: an upstream may ignore an Upgrade, and is not to blame for it', few, async (world) => {
-  const rig = await Rig.make(world)
+  const rig = await Rig.make(world, { routes: [routeConfig({ extendedConnect: true })] })
   const upstream = rig.upstream()
   const client = rig.client().send(get('/', ...upgrade))
   world.run()
   wantHead(upstream.peer(), 'the upgrade')
   upstream.peer().send(ok())
-  const response = wantHead(client, 'the answer')
-  equal(response.line, 'HTTP/1.1 502 Bad Gateway')
-  equal(response.field('heddle-reason'), 'upgrade_refused')
-  client.end()
-  world.advance(10)
+  equal(wantHead(client, 'the answer').line, 'HTTP/1.1 200 OK')
+  client.want('its content', 'hello')
+  equal(rig.record().reason, '')
+  // To a client of HTTP/2 a 2xx is a tunnel, so it cannot be given this one.
+  const other = rig.http2Client()
+  other.sendHead(1, [...request('CONNECT'), ':protocol', 'websocket'], false)
+  world.run()
+  wantHead(upstream.peer(1), 'the upgrade')
+  upstream.peer(1).send(ok())
+  deepEqual(pick(other.wantHead('refused', 1, false), ':status', 'heddle-reason'), { ':status': '502', 'heddle-reason': 'upgrade_refused' })
+  other.wantFrame('its text', { type: 'DATA', streamId: 1, end: true })
+  world.advance(1_000)
   equal(rig.record().reason, 'upgrade_refused')
   equal(failures(rig), 0)
   deepEqual(rig.leftovers(), [])
@@ -37,8 +45,8 @@ worldTest('an endpoint is to blame for the time only once it had the whole reque
     [`${begun}0\r\n\r\n`, 1],
     [get('/', ...upgrade), 2],
   ] as const
-  for (const [request, blamed] of cases) {
-    const client = rig.client().send(request)
+  for (const [begins, blamed] of cases) {
+    const client = rig.client().send(begins)
     world.advance(600)
     equal(wantHead(client, 'the end').field('heddle-reason'), 'route_timeout')
     equal(failures(rig), blamed)

@@ -48,7 +48,7 @@ const answers: readonly ((world: World, socket: LinkSocket) => void)[] = [
 worldTest('whoever leaves whenever: one record for each request, and nothing stays behind', { seeds: 150 }, async (world) => {
   const { random } = world
   const rig = await Rig.make(world, {
-    routes: [routeConfig({ timeout: random.pick([Infinity, 300]), retry: { attempts: random.integer(0, 3) } })],
+    routes: [routeConfig({ tunnelIdleTimeout: 400, timeout: random.pick([Infinity, 300]), retry: { attempts: random.integer(0, 3) } })],
     clusters: [
       clusterConfig({
         endpoints: [1, 2, 3].map((last) => ({ host: `10.0.0.${last}`, port: 8080 })),
@@ -63,7 +63,6 @@ worldTest('whoever leaves whenever: one record for each request, and nothing sta
     ],
     listener: { limits: { bodyTimeout: 700, headTimeout: 700, idleTimeout: 1_000, sendTimeout: 700 } as never },
     clientLink: { splits: 'random', jitter: random.integer(0, 3), capacity: random.pick([4_096, 262_144]) },
-    tunnelIdleTimeout: 400,
   })
   for (const last of [1, 2, 3]) {
     if (last === 3 && random.chance(0.3)) {

@@ -47,13 +47,15 @@ export function clusterConfig(options: Partial<ClusterConfig> = {}): ClusterConf
     connectTimeout: 5_000,
     headTimeout: 60_000,
     bodyTimeout: 60_000,
+    sendTimeout: 60_000,
     idleTimeout: 30_000,
     maxConnectionsPerEndpoint: 128,
+    maxTunnelsPerEndpoint: 1_000,
     maxWaiting: 1_000,
     resolveInterval: 30_000,
     ejection: { consecutiveFailures: 5, baseTime: 1_000, maxTime: 30_000, maxShare: 0.5 },
     ...options,
-    http2: { ...http2, idleTimeout: 60_000, ...options.http2 },
+    http2: { ...http2, idleTimeout: 60_000, maxFailuresInRow: 8, ...options.http2 },
   }
 }
 
@@ -73,6 +75,7 @@ export function routeConfig(options: Partial<RouteConfig> = {}): RouteConfig {
     maxConcurrentStreams: Infinity,
     streamWindow: undefined,
     extendedConnect: false,
+    tunnelIdleTimeout: 3_600_000,
     retry: { attempts: 2 },
     authority: undefined,
     ...options,
@@ -84,7 +87,6 @@ export interface RigOptions {
   readonly routes?: readonly RouteConfig[]
   readonly clusters?: readonly ClusterConfig[]
   readonly lookup?: ClusterOptions['lookup']
-  readonly tunnelIdleTimeout?: number
   readonly clientLink?: LinkOptions
 }
 
@@ -136,6 +138,8 @@ export class Rig {
   readonly records: RequestRecord[]
   readonly server: Server
   readonly listener: ListenerConfig
+  /** Those of the clients, in their order. */
+  readonly clientSockets: LinkSocket[]
   /** Requests begun. */
   started: number
 
@@ -149,6 +153,7 @@ export class Rig {
       routes: options.routes ?? [routeConfig()],
       clusters: options.clusters ?? [clusterConfig()],
       drainTimeout: 30_000,
+      tunnelGrace: 20_000,
     }
     const clusters = new Map(
       config.clusters.map((cluster) => [
@@ -174,7 +179,6 @@ export class Rig {
         onRequestEnd: (record) => records.push(record),
       },
       clock: world,
-      ...(options.tunnelIdleTimeout === undefined ? undefined : { tunnelIdleTimeout: options.tunnelIdleTimeout }),
     }
     const proxy = new Proxy(proxyOptions)
     const server = await serve({
@@ -217,6 +221,7 @@ export class Rig {
     this.records = records
     this.server = server
     this.listener = listener
+    this.clientSockets = []
     this.started = 0
   }
 
@@ -235,6 +240,7 @@ export class Rig {
     let peer: ScriptedPeer | undefined
     this.world.network.connect(this.listener.host, 80, (error: HeddleError | undefined, connection) => {
       if (connection === undefined) throw error
+      this.clientSockets.push(connection.socket)
       peer = new ScriptedPeer(this.world, socketTransport(connection.socket))
     })
     while (peer === undefined) if (!this.world.step()) this.world.advance(1)
@@ -265,7 +271,7 @@ export class Rig {
       if (value !== 0) left.push(`${name}: ${value}`)
     }
     want('proxy.active', this.proxy.active)
-    want('proxy.tunnels', this.proxy.tunnels)
+    want('proxy.tunnels', this.proxy.openTunnels.size)
     want('listener.waiting', this.waiting)
     want('server.exchanges', this.server.stats().exchanges)
     for (const cluster of this.clusters.values()) {

@@ -1,6 +1,6 @@
 import { deepEqual, equal, notEqual } from 'node:assert/strict'
 import { worldTest, type LinkOptions, type LinkSocket, type ScriptedPeer, type World } from 'heddle/testing'
-import { message, ok, wantHead } from './messages.ts'
+import { get, message, ok, wantHead } from './messages.ts'
 import { matchConfig, Rig, routeConfig, websocketAccept, type RigOptions, type Upstream } from './rig.ts'
 
 const few = { seeds: 5 }
@@ -47,7 +47,7 @@ async function open(world: World, options: RigOptions & { readonly upstreamLink?
   equal(response.field('upgrade'), 'websocket')
   equal(response.field('sec-websocket-accept'), websocketAccept(key))
   equal(response.field('sec-websocket-protocol'), 'chat')
-  equal(rig.proxy.tunnels, 1)
+  equal(rig.proxy.openTunnels.size, 1)
   return { rig, client, upstream, host }
 }
 
@@ -101,8 +101,8 @@ worldTest('a refused upgrade leaves HTTP/1.1 as it was: what follows is the next
   upstream.send(message(['HTTP/1.1 403 Forbidden', 'Content-Length: 0']))
   equal(wantHead(client, 'refused').line, 'HTTP/1.1 403 Forbidden')
   equal(wantHead(client, 'no route').line, 'HTTP/1.1 404 Not Found')
-  upstream.wantIdle('still nothing')
-  equal(rig.proxy.tunnels, 0)
+  upstream.wantClose('a connection for tunnels is for no other request', 'end')
+  equal(rig.proxy.openTunnels.size, 0)
   deepEqual(rig.leftovers(), [])
 })
 
@@ -112,27 +112,56 @@ worldTest('an upstream that does not upgrade answers as to a GET', few, async (w
   const client = rig.client().send(upgrade)
   world.run()
   wantHead(host.peer(), 'the upgrade')
-  host.peer().send(message(['HTTP/1.1 426 Upgrade Required', 'Content-Length: 3', 'Sec-WebSocket-Version: 13'], 'no!'))
+  const wants = ['Connection: Upgrade', 'Upgrade: TLS/1.0, WebSocket', 'Sec-WebSocket-Version: 13']
+  host.peer().send(message(['HTTP/1.1 426 Upgrade Required', 'Content-Length: 3', ...wants], 'no!'))
   const response = wantHead(client, 'the answer')
   equal(response.line, 'HTTP/1.1 426 Upgrade Required')
+  // RFC 9110 §15.5.22; a client can have here what the listener tunnels.
+  deepEqual(
+    ['upgrade', 'connection', 'sec-websocket-version'].map((name) => response.field(name)),
+    ['WebSocket', 'upgrade', '13'],
+  )
   client.want('its content', 'no!')
   equal(rig.record().tunnel, false)
   deepEqual(rig.leftovers(), [])
 })
 
-worldTest('a 200 to an upgrade is no tunnel', few, async (world) => {
-  const rig = await Rig.make(world)
-  const host = rig.upstream()
-  const client = rig.client().send(upgrade)
-  world.run()
-  wantHead(host.peer(), 'the upgrade')
-  host.peer().send(ok('a page'))
-  const response = wantHead(client, 'an answer')
-  notEqual(response.line, 'HTTP/1.1 101 Switching Protocols')
-  equal(rig.proxy.tunnels, 0)
-  world.advance(10_000)
-  deepEqual(rig.leftovers(), [])
-})
+worldTest(
+  'a 2xx to an upgrade is no tunnel but the answer to a GET, whatever its framing; the next request follows',
+  few,
+  async (world) => {
+    const answers = [
+      [ok('a page'), 'content-length', '6', 'a page'],
+      [
+        message(['HTTP/1.1 203 Fine', 'Transfer-Encoding: chunked'], '6\r\na page\r\n0\r\n\r\n'),
+        'transfer-encoding',
+        'chunked',
+        '6\r\na page\r\n0\r\n\r\n',
+      ],
+      [message(['HTTP/1.1 204 No Content']), 'content-length', undefined, ''],
+    ] as const
+    const rig = await Rig.make(world)
+    const host = rig.upstream()
+    const client = rig.client()
+    for (const [answer, name, value, content] of answers) {
+      client.send(upgrade)
+      world.run()
+      const upstream = host.peer(host.peers.length - 1)
+      wantHead(upstream, 'the upgrade')
+      upstream.send(answer)
+      const response = wantHead(client, 'an answer')
+      deepEqual([response.line.slice(0, 11), response.field(name), response.field('upgrade')], ['HTTP/1.1 20', value, undefined])
+      if (content !== '') client.want('its content', content)
+      const record = rig.record()
+      deepEqual([record.tunnel, record.reason, record.responseSize], [false, '', content === '' ? 0 : 6])
+      equal(rig.proxy.openTunnels.size, 0)
+    }
+    client.send(get('/next'))
+    world.run()
+    wantHead(host.peer(host.peers.length - 1), 'the next request')
+    deepEqual(rig.cluster.stats().endpoints[0]?.failures, 0)
+  },
+)
 
 worldTest('a protocol the listener does not name is not upgraded', few, async (world) => {
   const rig = await Rig.make(world)
@@ -187,7 +216,7 @@ worldTest('a tunnel whose one end is lost is cut at the other', few, async (worl
 })
 
 worldTest('a tunnel is cut when no byte moved for tunnelIdleTimeout, and only then', few, async (world) => {
-  const { rig, client, upstream } = await open(world, { tunnelIdleTimeout: 10_000, routes: [routeConfig({ timeout: 1_000 })] })
+  const { rig, client, upstream } = await open(world, { routes: [routeConfig({ timeout: 1_000, tunnelIdleTimeout: 10_000 })] })
   for (let i = 0; i < 5; i++) {
     world.advance(9_000)
     if (i % 2 === 0) client.send('x')
@@ -198,6 +227,8 @@ worldTest('a tunnel is cut when no byte moved for tunnelIdleTimeout, and only th
   world.advance(9_000)
   equal(client.closedBy, 'no')
   world.advance(1_100)
+  // Neither of the two knows what a Close is.
+  world.advance(5_000)
   notEqual(client.closedBy, 'no')
   notEqual(upstream.closedBy, 'no')
   equal(rig.record().reason, 'tunnel_idle')

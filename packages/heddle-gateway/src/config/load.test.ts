@@ -28,6 +28,7 @@ describe('a configuration', () => {
       admin: undefined,
       accessLog: undefined,
       drainTimeout: 30_000,
+      tunnelGrace: 20_000,
       listeners: [
         {
           name: 'web',
@@ -69,6 +70,7 @@ describe('a configuration', () => {
           maxConcurrentStreams: Infinity,
           streamWindow: undefined,
           extendedConnect: false,
+          tunnelIdleTimeout: 3_600_000,
           retry: { attempts: 2 },
           authority: undefined,
         },
@@ -86,12 +88,15 @@ describe('a configuration', () => {
             pingInterval: 15_000,
             pingTimeout: 10_000,
             idleTimeout: 60_000,
+            maxFailuresInRow: 8,
           },
           connectTimeout: 5_000,
           headTimeout: 60_000,
           bodyTimeout: 60_000,
+          sendTimeout: 60_000,
           idleTimeout: 4_000,
           maxConnectionsPerEndpoint: 256,
+          maxTunnelsPerEndpoint: 10_000,
           maxWaiting: 1_024,
           resolveInterval: 30_000,
           ejection: { consecutiveFailures: 5, baseTime: 1_000, maxTime: 30_000, maxShare: 0.5 },
@@ -104,6 +109,7 @@ describe('a configuration', () => {
     const config = parseConfig(`
 workers: auto
 drainTimeout: 1m
+tunnelGrace: 0s
 admin: { port: 9990, hosts: [Admin.internal.] }
 accessLog: { path: stdout }
 listeners:
@@ -131,6 +137,7 @@ routes:
     maxConcurrentStreams: 50
     streamWindow: 256KiB
     extendedConnect: true
+    tunnelIdleTimeout: none
     retry: { attempts: 0 }
     authority: internal:8443
   - name: rpc
@@ -143,10 +150,13 @@ clusters:
     endpoints: [app.internal:3000, "[::1]:3001", { host: 10.0.0.1, port: 80 }]
     tls: { serverName: app.internal }
     protocol: h2
-    http2: { idleTimeout: 5m }
+    sendTimeout: none
+    maxTunnelsPerEndpoint: 5
+    http2: { idleTimeout: 5m, maxFailuresInRow: none }
     ejection: { consecutiveFailures: 0, maxShare: 1 }
 `)
     assert.ok(config.workers >= 1)
+    assert.deepEqual([config.drainTimeout, config.tunnelGrace], [60_000, 0])
     assert.deepEqual(config.admin, { host: '127.0.0.1', port: 9990, hosts: ['admin.internal'] })
     assert.deepEqual(config.accessLog, { path: 'stdout' })
     assert.deepEqual(config.listeners[0]?.upgrades, ['websocket', 'connect-udp'])
@@ -183,13 +193,21 @@ clusters:
     assert.equal(config.routes[1]?.grpcDeadline, true)
     assert.equal(config.routes[1]?.maxConcurrentStreams, Infinity)
     assert.equal(config.clusters[0]?.protocol, 'h2')
+    assert.equal(config.routes[0]?.tunnelIdleTimeout, Infinity)
     assert.equal(config.clusters[0]?.http2.idleTimeout, 300_000)
+    assert.equal(config.clusters[0]?.http2.maxFailuresInRow, Infinity)
+    assert.deepEqual([config.clusters[0]?.sendTimeout, config.clusters[0]?.maxTunnelsPerEndpoint], [Infinity, 5])
     assert.deepEqual(config.clusters[0]?.endpoints, [
       { host: 'app.internal', port: 3000 },
       { host: '::1', port: 3001 },
       { host: '10.0.0.1', port: 80 },
     ])
     assert.deepEqual(config.clusters[0]?.tls, { ca: undefined, cert: undefined, key: undefined, serverName: 'app.internal' })
+  })
+
+  test('gives tunnels two thirds of the time there is, unless it says otherwise', () => {
+    assert.equal(parseConfig(`${smallest}drainTimeout: 3s\n`).tunnelGrace, 2_000)
+    assert.equal(parseConfig(`${smallest}drainTimeout: 3s\ntunnelGrace: 3s\n`).tunnelGrace, 3_000)
   })
 
   test('may use anchors', () => {
@@ -253,7 +271,7 @@ describe('a wrong configuration is told with file, line and column', () => {
     [
       'an unknown key like no other',
       `${smallest}plugins: 1\n`,
-      ['g.yaml:4:1: plugins: unknown key; known here: workers, admin, accessLog, listeners, routes, clusters, drainTimeout'],
+      ['g.yaml:4:1: plugins: unknown key; known here: workers, admin, accessLog, listeners, routes, clusters, drainTimeout, tunnelGrace'],
     ],
     [
       'a deep unknown key',
@@ -281,6 +299,11 @@ describe('a wrong configuration is told with file, line and column', () => {
       'a duration without unit',
       `${smallest}drainTimeout: 30\n`,
       ['g.yaml:4:15: drainTimeout: found 30, expected a duration such as 250ms, 10s, 1m or 2h'],
+    ],
+    [
+      'tunnels that live on when all is over',
+      `${smallest}tunnelGrace: 31s\n`,
+      ['g.yaml:4:14: tunnelGrace: found "31s", expected a duration of at most drainTimeout, 30s'],
     ],
     [
       'an upgrade that would go past all rules',

@@ -47,6 +47,7 @@ const yesOrNo = z.boolean({ error: 'true or false' })
 const durationWords = 'a duration such as 250ms, 10s, 1m or 2h'
 const duration = text(durationWords, (value) => positive(parseDuration(value)))
 const durationOrNone = text(`${durationWords}, or none`, (value) => (value === 'none' ? Infinity : positive(parseDuration(value))))
+const durationOrZero = text(durationWords, parseDuration)
 const sizeOrNone = text('a size such as 512B, 64KiB or 10MB, or none', (value) => (value === 'none' ? Infinity : parseSize(value)))
 
 const windowOf = (least: string, from: number) =>
@@ -188,6 +189,7 @@ const route = mapping({
   maxConcurrentStreams: countOrNone.default(Infinity),
   streamWindow: streamWindow.optional(),
   extendedConnect: yesOrNo.default(false),
+  tunnelIdleTimeout: durationOrNone.default(3_600_000),
   retry: mapping({ attempts: wholeNumber(0, 10).default(2) }).prefault({}),
   authority: text('host or host:port', (value) => (isAuthority(value) ? value : undefined)).optional(),
 }).transform((value) => ({
@@ -292,12 +294,14 @@ export function configSchema(folder: string): z.ZodType<Config> {
       })
       .optional(),
     protocol: z.enum(['auto', 'h1', 'h2', 'h2c'], { error: 'auto, h1, h2 or h2c' }).default('auto'),
-    http2: mapping({ ...http2, idleTimeout: duration.default(60_000) }).prefault({}),
+    http2: mapping({ ...http2, idleTimeout: duration.default(60_000), maxFailuresInRow: countOrNone.default(8) }).prefault({}),
     connectTimeout: duration.default(5_000),
     headTimeout: durationOrNone.default(60_000),
     bodyTimeout: durationOrNone.default(60_000),
+    sendTimeout: durationOrNone.default(60_000),
     idleTimeout: duration.default(4_000),
     maxConnectionsPerEndpoint: wholeNumber(1, 100_000).default(256),
+    maxTunnelsPerEndpoint: wholeNumber(1, 1_000_000).default(10_000),
     maxWaiting: wholeNumber(1, 1_000_000).default(1_024),
     resolveInterval: duration.default(30_000),
     ejection: mapping({
@@ -341,5 +345,13 @@ export function configSchema(folder: string): z.ZodType<Config> {
     routes: list(route).refine((value) => value.length > 0, { error: 'at least one route' }),
     clusters: list(cluster).refine((value) => value.length > 0, { error: 'at least one cluster' }),
     drainTimeout: duration.default(30_000),
-  }).transform((value) => ({ ...value, admin: value.admin, accessLog: value.accessLog }))
+    tunnelGrace: durationOrZero.optional(),
+  }).transform((value, context) => {
+    const { drainTimeout, tunnelGrace = Math.round((drainTimeout * 2) / 3) } = value
+    if (tunnelGrace > drainTimeout) {
+      const message = `a duration of at most drainTimeout, ${durationInWords(drainTimeout)}`
+      context.addIssue({ code: 'custom', message, path: ['tunnelGrace'], input: value })
+    }
+    return { ...value, admin: value.admin, accessLog: value.accessLog, tunnelGrace }
+  })
 }

@@ -18,6 +18,11 @@ export interface Config {
   readonly clusters: readonly ClusterConfig[]
   /** How long a graceful stop may take before what is left is cut, ms. Default 30 s. */
   readonly drainTimeout: number
+  /**
+   * How long of that tunnels live on, ms. Then WebSockets are closed with 1001 and other tunnels cut; at most
+   * `drainTimeout`. Default two thirds of it.
+   */
+  readonly tunnelGrace: number
 }
 
 /** The address of the admin server, which has no authentication. */
@@ -99,6 +104,8 @@ export interface ListenerHttp2Config extends Http2Config {
 }
 
 export interface ClusterHttp2Config extends Http2Config {
+  /** A connection on which requests got no answer so many times in a row is left for another one. Default 8; Infinity: it is kept. */
+  readonly maxFailuresInRow: number
   /** Unused HTTP/2 connections are closed after this. Default 60 s. */
   readonly idleTimeout: number
 }
@@ -131,6 +138,8 @@ export interface RouteConfig {
   readonly maxConcurrentStreams: number
   /** In place of the listener's and the cluster's, for HTTP/2 streams of this route. */
   readonly streamWindow: number | undefined
+  /** A tunnel in which no byte moves for so long is closed, ms. Default 1 h; Infinity: no limit. */
+  readonly tunnelIdleTimeout: number
   /** Tunnels by extended CONNECT (RFC 8441: WebSocket over HTTP/2) may take this route. Default false. */
   readonly extendedConnect: boolean
   readonly retry: RetryConfig
@@ -175,10 +184,14 @@ export interface ClusterConfig {
   readonly headTimeout: number
   /** No byte of response content, ms. Default 60 s; Infinity: no limit. */
   readonly bodyTimeout: number
+  /** While the upstream takes no byte of a request that waits for it, ms. Default 60 s; Infinity: no limit. */
+  readonly sendTimeout: number
   /** Unused HTTP/1.1 connections are closed after this, ms. Never Infinity. Default 4 s. */
   readonly idleTimeout: number
-  /** In each worker. Of HTTP/2, another connection is only made when every stream of the others is taken. Default 256. */
+  /** In each worker, open tunnels not counted. Of HTTP/2, another connection is only made when every stream of the others is taken. Default 256. */
   readonly maxConnectionsPerEndpoint: number
+  /** HTTP/1.1 connections for tunnels, in each worker; those over HTTP/2 are streams. Default 10,000. */
+  readonly maxTunnelsPerEndpoint: number
   /** Requests that may wait for a connection or a stream of one endpoint, in each worker; more get a 503. At least 1: who has a connection made for it waits too. Default 1,024. */
   readonly maxWaiting: number
   /** Host names are resolved again this often, ms. Default 30 s. */

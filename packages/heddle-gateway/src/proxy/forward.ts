@@ -24,10 +24,10 @@ import type { ListenerState, Proxy } from './proxy.ts'
 import { clientCancelReason, upstreamCancelReason, type Reason } from './reason.ts'
 import { recordClientError, startRecord } from './recording.ts'
 import { requestTrailers } from './request-fields.ts'
+import { Tunnel, type TunnelOwner } from './tunnel.ts'
 
 /** Request content kept until the response begins, so that it can be sent again, bytes. */
 const replayLimit = 65_536
-const noContent = new Uint8Array(0)
 
 /**
  * How far a request has come.
@@ -49,7 +49,7 @@ type Phase = (typeof Phase)[keyof typeof Phase]
  * from gets credit for what the other side's connection has taken, so a slow reader slows its writer
  * and nothing piles up here.
  */
-export class Forward implements ExchangeHandler, Waiting {
+export class Forward implements ExchangeHandler, Waiting, TunnelOwner {
   readonly proxy: Proxy
   readonly listener: ListenerState
   readonly exchange: Exchange
@@ -79,8 +79,10 @@ export class Forward implements ExchangeHandler, Waiting {
   credited: number
   /** Response content that came. */
   received: number
-  /** Of a tunnel, and of a response whose silence it is on us to notice. */
+  /** Of a response whose silence it is on us to notice. */
   watch: IdleWatch | undefined
+  /** From the moment it is open. It may have to go on for a while when the client has gone. */
+  tunnel: Tunnel | undefined
   /** The end of the time a gRPC client gave itself, where the route honours that. */
   alarm: Alarm | undefined
 
@@ -107,6 +109,7 @@ export class Forward implements ExchangeHandler, Waiting {
     this.credited = 0
     this.received = 0
     this.watch = undefined
+    this.tunnel = undefined
     this.alarm = undefined
   }
 
@@ -126,9 +129,12 @@ export class Forward implements ExchangeHandler, Waiting {
     if (this.record !== undefined) this.record.requestSize += limit - start
     if (end) this.requestEnded = true
     if (phase === Phase.Answered || phase === Phase.Closed) return
+    if (this.tunnel !== undefined) {
+      this.tunnel.fromClient(buffer, start, limit, end)
+      return
+    }
     const upstream = this.attempt?.exchange
-    if (phase === Phase.Tunnel) (this.watch as IdleWatch).lastActivity = this.proxy.clock.now()
-    else if (upstream === undefined || this.isTunnelRequest) {
+    if (upstream === undefined || this.isTunnelRequest) {
       // Bounded by the receive window: there is no credit for it before it has been sent.
       if (limit > start) this.hold(buffer, start, limit)
       return
@@ -155,8 +161,9 @@ export class Forward implements ExchangeHandler, Waiting {
 
   onSent(byteCount: number, _writable: boolean): void {
     if (this.record !== undefined) this.record.responseSize += byteCount
+    if (this.tunnel !== undefined) this.tunnel.clientTook(byteCount)
     // The gateway's own answers have no source to credit.
-    if (this.phase === Phase.Responding || this.phase === Phase.Tunnel) this.attempt?.exchange?.consume(byteCount)
+    else if (this.phase === Phase.Responding) this.attempt?.exchange?.consume(byteCount)
   }
 
   /**
@@ -166,17 +173,16 @@ export class Forward implements ExchangeHandler, Waiting {
   onPriority(): void {}
 
   onClose(error: HeddleError | undefined): void {
-    const { record, attempt, plan, proxy } = this
+    const { record, attempt, plan, proxy, tunnel } = this
     if (record === undefined) return
     const now = proxy.clock.now()
-    if (error === undefined) {
-      // Upstream may still be taking the end of what the client said.
-      if (attempt !== undefined) attempt.detached = true
-    } else {
-      recordClientError(record, error)
-      attempt?.cancel(this.phase === Phase.Tunnel ? CancelReason.ConnectError : upstreamCancelReason(error))
-    }
-    if (this.phase === Phase.Tunnel) proxy.tunnels--
+    if (error !== undefined) recordClientError(record, error)
+    if (tunnel !== undefined) {
+      proxy.openTunnels.delete(tunnel)
+      tunnel.clientClosed(error)
+    } else if (error !== undefined) attempt?.cancel(upstreamCancelReason(error))
+    // Upstream may still be taking the end of what the client said.
+    else if (attempt !== undefined) attempt.detached = true
     if (plan !== undefined) plan.route.active--
     this.stopClocks()
     this.phase = Phase.Closed
@@ -201,6 +207,8 @@ export class Forward implements ExchangeHandler, Waiting {
     const { streamWindow } = (plan as Plan).route.config
     // What a client says in a tunnel before it is open may be meant for nobody: it waits.
     if (this.isTunnelRequest) {
+      // An ordinary answer can be passed on where the client may get one, too.
+      if (this.exchange.ignoreUpgrade !== undefined) upstream.ignoreUpgrade?.()
       try {
         upstream.sendHead(head, false)
       } catch (error) {
@@ -245,8 +253,12 @@ export class Forward implements ExchangeHandler, Waiting {
     record.status = status
     const sent = this.listener.response(head, upstream)
     if (this.isTunnelRequest && status < 300) {
-      this.openTunnel(upstream, sent, record)
-      return
+      if (upstream.upgradeIgnored !== true) {
+        this.openTunnel(attempt, sent, record)
+        return
+      }
+      // RFC 9110 §7.8: the upstream took it for an ordinary GET, and so does the client's connection.
+      this.exchange.ignoreUpgrade?.()
     }
     this.phase = Phase.Responding
     this.replayable = false
@@ -260,6 +272,10 @@ export class Forward implements ExchangeHandler, Waiting {
   }
 
   onUpstreamData(buffer: Uint8Array, start: number, limit: number, end: boolean): void {
+    if (this.tunnel !== undefined) {
+      this.tunnel.fromUpstream(buffer, start, limit, end)
+      return
+    }
     this.received += limit - start
     this.exchange.sendData(buffer, start, limit, end)
     if (this.watch !== undefined) this.watch.lastActivity = this.proxy.clock.now()
@@ -278,7 +294,8 @@ export class Forward implements ExchangeHandler, Waiting {
     const more = sent - this.credited
     if (more <= 0) return
     this.credited = sent
-    this.exchange.consume(more)
+    if (this.tunnel !== undefined) this.tunnel.upstreamTook(more)
+    else this.exchange.consume(more)
   }
 
   onUpstreamClose(attempt: Attempt, error: HeddleError | undefined): void {
@@ -287,9 +304,11 @@ export class Forward implements ExchangeHandler, Waiting {
       if (error === undefined) this.refuse('upstream_closed')
       else if (this.isTunnelRequest && error instanceof UsageError) this.refuse('tunnel_unsupported')
       else if (!this.retry(attempt, error)) this.refuse(attempt.reasonOf(error), error.wireCode)
-    } else if (error !== undefined && (phase === Phase.Tunnel || (phase === Phase.Responding && !this.responseEnded))) {
+    } else if (this.tunnel !== undefined) {
+      if (this.tunnel.upstreamClosed(error) && error !== undefined) this.cut(attempt.reasonOf(error), CancelReason.ConnectError)
+    } else if (error !== undefined && phase === Phase.Responding && !this.responseEnded) {
       // What the client has must not look complete.
-      this.cut(attempt.reasonOf(error), phase === Phase.Tunnel ? CancelReason.ConnectError : clientCancelReason(error), error.wireCode)
+      this.cut(attempt.reasonOf(error), clientCancelReason(error), error.wireCode)
     }
   }
 
@@ -315,9 +334,8 @@ export class Forward implements ExchangeHandler, Waiting {
     }
   }
 
-  private onTunnelIdle(): void {
-    this.attempt?.cancel(CancelReason.Timeout)
-    this.cut('tunnel_idle', CancelReason.Timeout)
+  onTunnelEnd(reason: Reason): void {
+    if (this.record !== undefined) this.record.reason ||= reason
   }
 
   /** Notices the silence of a response whose route has a limit of its own. */
@@ -435,25 +453,27 @@ export class Forward implements ExchangeHandler, Waiting {
 
   /** Ends a response that cannot be completed so that the client sees it. */
   private cut(reason: Reason, how: CancelReason, wireCode?: number): void {
-    const record = this.record as RequestRecord
-    record.reason = reason
+    const { record } = this
+    if (record === undefined) return
+    record.reason ||= reason
     if (record.grpc !== undefined) record.grpcStatus = statusOfReason(reason, wireCode)
     this.exchange.cancel(how)
   }
 
-  private openTunnel(upstream: Exchange, head: Head, record: RequestRecord): void {
+  private openTunnel(attempt: Attempt, head: Head, record: RequestRecord): void {
     const { proxy, held, requestEnded, exchange } = this
+    const { route, head: asked } = this.plan as Plan
     this.phase = Phase.Tunnel
     this.held = undefined
     this.stopClocks()
     record.tunnel = true
     // Towards HTTP/1.1 clients the engine says it in their words.
     if (exchange.protocol === 'h1') record.status = 101
-    proxy.tunnels++
-    this.watch = new IdleWatch(proxy.clock, proxy.tunnelIdleTimeout, () => this.onTunnelIdle())
     exchange.sendHead(head, false)
-    if (held !== undefined) held.sendTo(upstream, requestEnded)
-    else if (requestEnded) upstream.sendData(noContent, 0, 0, true)
+    const tunnel = new Tunnel(this, exchange, attempt, asked.protocol === 'websocket', proxy.clock, route.config.tunnelIdleTimeout)
+    this.tunnel = tunnel
+    proxy.startTunnel(tunnel, record)
+    tunnel.begin(held, requestEnded)
   }
 
   private endResponse(): void {

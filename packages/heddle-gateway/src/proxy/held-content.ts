@@ -38,7 +38,7 @@ export class HeldContent {
   }
 
   /** Sends all of it and keeps it. `end`: the message ends with it. */
-  sendTo(exchange: Exchange, end: boolean): void {
+  sendTo(exchange: Pick<Exchange, 'sendOwned'>, end: boolean): void {
     const { chunks } = this
     const last = chunks.length - 1
     for (let i = 0; i < last; i++) exchange.sendOwned(chunks[i] as Buffer, false)

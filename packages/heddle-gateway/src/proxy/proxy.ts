@@ -1,5 +1,14 @@
-import { responseHead, UsageError, type ConnectionInfo, type Exchange, type ExchangeHandler, type Head } from 'heddle/http'
-import type { Clock } from 'heddle/io'
+import {
+  combinedFieldValue,
+  responseHead,
+  UsageError,
+  withoutField,
+  type ConnectionInfo,
+  type Exchange,
+  type ExchangeHandler,
+  type Head,
+} from 'heddle/http'
+import { Alarm, type Clock } from 'heddle/io'
 import type { Config, ListenerConfig, RouteConfig } from '../config/types.ts'
 import type { ProxyObserver, RequestRecord } from '../record.ts'
 import type { RouteRefusal } from '../routing/index.ts'
@@ -10,6 +19,7 @@ import { Peer } from './peer.ts'
 import { RecentHeads } from './recent-heads.ts'
 import { RouteState } from './route-state.ts'
 import { TrustList } from './trust.ts'
+import type { Tunnel } from './tunnel.ts'
 
 /** What the proxy needs of the router. */
 export interface RequestRouter {
@@ -24,34 +34,34 @@ export interface ProxyOptions {
   readonly clusters: ReadonlyMap<string, Cluster>
   readonly observer: ProxyObserver
   readonly clock: Clock
-  /** A tunnel in which no byte moves for so long is cut, ms. Default 1 hour. */
-  readonly tunnelIdleTimeout?: number
 }
 
 /** Forwards the requests of all listeners by the routes. */
 export class Proxy {
   readonly clock: Clock
   readonly observer: ProxyObserver
-  readonly tunnelIdleTimeout: number
   readonly router: RequestRouter
   readonly #clusters: ReadonlyMap<string, Cluster>
   /** Requests under way, tunnels included. */
   active: number
-  /** Open tunnels. */
-  tunnels: number
+  readonly openTunnels: Set<Tunnel>
   readonly #listeners: Map<ListenerConfig, ListenerState>
   readonly #routes: Map<RouteConfig, RouteState>
   /** By timeout. */
   readonly #deadlines: Map<number, DeadlineQueue>
+  /** When open tunnels are closed, once that is known. */
+  readonly #tunnelEnd: Alarm
+  #tunnelsEnded: boolean
 
   constructor(options: ProxyOptions) {
     this.clock = options.clock
     this.observer = options.observer
-    this.tunnelIdleTimeout = options.tunnelIdleTimeout ?? 3_600_000
     this.router = options.router
     this.#clusters = options.clusters
     this.active = 0
-    this.tunnels = 0
+    this.openTunnels = new Set()
+    this.#tunnelEnd = new Alarm(() => this.#endTunnels())
+    this.#tunnelsEnded = false
     this.#listeners = new Map(options.config.listeners.map((listener) => [listener, new ListenerState(listener)]))
     this.#routes = new Map()
     this.#deadlines = new Map()
@@ -83,6 +93,27 @@ export class Proxy {
   startRequest(listener: ListenerState): void {
     this.active++
     this.observer.onRequestStart(listener.config.name)
+  }
+
+  /** A tunnel is open. */
+  startTunnel(tunnel: Tunnel, record: RequestRecord): void {
+    this.openTunnels.add(tunnel)
+    this.observer.onTunnelStart?.(record)
+    if (this.#tunnelsEnded) tunnel.end('shutdown')
+  }
+
+  /** Closes open tunnels `grace` ms from now, and those that open later at once. A second call may bring that forward. */
+  endTunnels(grace: number): void {
+    const at = this.clock.now() + grace
+    if (grace <= 0) this.#endTunnels()
+    else if (!this.#tunnelsEnded && (this.#tunnelEnd.list === undefined || at < this.#tunnelEnd.deadline))
+      this.clock.set(this.#tunnelEnd, at)
+  }
+
+  #endTunnels(): void {
+    this.clock.clear(this.#tunnelEnd)
+    this.#tunnelsEnded = true
+    for (const tunnel of this.openTunnels) tunnel.end('shutdown')
   }
 
   /** A request's exchange is over. */
@@ -145,11 +176,21 @@ export class ListenerState {
   response(head: Head, upstream: Exchange): Head {
     const known = this.#responses.find(head)
     if (known !== undefined) return known
-    const fields = head.fields.slice()
+    const fields = this.#responseFields(head)
     // RFC 9110 §7.6.3: by the protocol the response came with.
     fields.push('via', this.via(upstream))
     const sent = responseHead(head.status, fields)
     this.#responses.keep(head, sent)
+    return sent
+  }
+
+  #responseFields({ status, fields }: Head): string[] {
+    if (status !== 426) return fields.slice()
+    // RFC 9110 §7.8: what the upstream wants is wanted of the client, in so far as it can have it here. HTTP/2 says nothing of it.
+    const wanted = (combinedFieldValue(fields, 'upgrade') ?? '').split(',').map((name) => name.trim())
+    const had = wanted.filter((name) => this.config.upgrades.includes(name.toLowerCase()))
+    const sent = withoutField(fields, 'upgrade')
+    if (had.length > 0) sent.push('upgrade', had.join(', '))
     return sent
   }
 }

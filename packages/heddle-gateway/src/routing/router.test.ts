@@ -17,6 +17,7 @@ function route(name: string, match: Partial<MatchConfig>): RouteConfig {
     maxConcurrentStreams: Infinity,
     streamWindow: undefined,
     extendedConnect: false,
+    tunnelIdleTimeout: 3_600_000,
     retry: { attempts: 2 },
     authority: undefined,
   }

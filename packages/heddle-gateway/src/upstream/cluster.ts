@@ -102,17 +102,20 @@ export class Cluster {
     this.#outage = new Outage(config.ejection)
     this.#byHost = new Map()
     this.#endpoints = []
+    const { maxFailuresInRow, ...http2 } = config.http2
+    const timeouts = { responseTimeout: this.headTimeout, bodyTimeout: this.bodyTimeout, sendTimeout: config.sendTimeout }
     this.#client = new Client({
       clock,
       maxConnectionsPerOrigin: config.maxConnectionsPerEndpoint,
-      maxTunnelsPerOrigin: config.maxConnectionsPerEndpoint,
+      maxTunnelsPerOrigin: config.maxTunnelsPerEndpoint,
       maxWaitingPerOrigin: config.maxWaiting,
       connectTimeout: config.connectTimeout,
       protocols: spoken[config.protocol],
       h2c: config.protocol === 'h2c',
       whenFull: 'connect',
-      limits: { responseTimeout: this.headTimeout, bodyTimeout: this.bodyTimeout, idleTimeout: config.idleTimeout },
-      http2: { ...config.http2, responseTimeout: this.headTimeout, bodyTimeout: this.bodyTimeout },
+      maxFailuresInRow,
+      limits: { ...timeouts, idleTimeout: config.idleTimeout },
+      http2: { ...http2, ...timeouts },
       tls: tlsOptions(config.tls),
       connect: (target, dialOptions, done) => this.#dial(target, dialOptions, done),
       ...options.client,
