@@ -1,0 +1,117 @@
+import type { Linked } from '../bytes/index.ts'
+import { TimeoutError, tracedError } from '../http/index.ts'
+import { Alarm, type Clock } from '../io/index.ts'
+import { unwatchAbort, watchAbort, type Abortable } from '../web/index.ts'
+
+/** A `read` or `write` that waits. Without signal and deadline it is this object and its promise, and nothing else. */
+export class Operation implements Linked {
+  previous: Linked | undefined
+  next: Linked | undefined
+  readonly promise: Promise<unknown>
+  /** A write's message, counted as `WebSocketConnection.messagesAccepted`. */
+  number: number
+  /** A read for an iterator, which wants its result in a form of its own. */
+  iterates: boolean
+  cancellation: Cancellation | undefined
+  readonly #resolve: (value: unknown) => void
+  readonly #reject: (reason: unknown) => void
+
+  constructor() {
+    this.previous = undefined
+    this.next = undefined
+    this.number = 0
+    this.iterates = false
+    this.cancellation = undefined
+    const { promise, resolve, reject } = Promise.withResolvers<unknown>()
+    this.promise = promise
+    this.#resolve = resolve
+    this.#reject = reject
+  }
+
+  fulfill(value: unknown): void {
+    this.cancellation?.release()
+    this.#resolve(this.iterates ? { value, done: value === undefined } : value)
+  }
+
+  /** With `error`, which gets the stack of whoever awaits the promise. */
+  fail(error: unknown): void {
+    this.cancellation?.release()
+    this.#resolve(failure(error))
+  }
+
+  /** `reason` is a TimeoutError of ours if it `timedOut`, else what a signal was aborted with, which stays as it is. */
+  cancel(reason: unknown, timedOut: boolean): void {
+    this.cancellation?.release()
+    if (timedOut) this.#resolve(failure(reason))
+    else this.#reject(reason)
+  }
+}
+
+/**
+ * A promise that rejects with `error` and the stack of whoever awaits it, or a promise that was resolved with
+ * it. Nothing is paid for the stack as long as nothing fails.
+ */
+export async function failure(error: unknown): Promise<never> {
+  // The first turn lets the other promise adopt this one, and the second is a reaction that V8 can follow to who awaits.
+  await undefined
+  await undefined
+  throw tracedError(error, failure)
+}
+
+/** Who is told that an operation is to end before its time, and takes it out of its list. */
+export interface OperationOwner {
+  /** `timedOut`: `reason` is a TimeoutError of ours; else it is what the signal was aborted with. */
+  onCancelled(operation: Operation, reason: unknown, timedOut: boolean): void
+}
+
+/** What ends an operation before its time: its signal, its deadline, or both. Made for operations that have one. */
+export class Cancellation implements Abortable {
+  previous: Linked | undefined
+  next: Linked | undefined
+  readonly #operation: Operation
+  readonly #owner: OperationOwner
+  readonly #clock: Clock
+  #signal: AbortSignal | undefined
+  readonly #alarm: Alarm | undefined
+
+  /** `signal` is not aborted. `phase`: of the TimeoutError. */
+  constructor(
+    operation: Operation,
+    owner: OperationOwner,
+    clock: Clock,
+    signal: AbortSignal | undefined,
+    deadline: number,
+    phase: 'read' | 'send',
+  ) {
+    this.previous = undefined
+    this.next = undefined
+    this.#operation = operation
+    this.#owner = owner
+    this.#clock = clock
+    this.#signal = signal
+    this.#alarm = undefined
+    if (signal !== undefined) watchAbort(signal, this)
+    if (deadline !== Infinity) {
+      this.#alarm = new Alarm(() => this.#expire(phase, deadline))
+      clock.set(this.#alarm, clock.now() + deadline)
+    }
+  }
+
+  onAbort(): void {
+    const signal = this.#signal as AbortSignal
+    this.#signal = undefined
+    this.#owner.onCancelled(this.#operation, signal.reason, false)
+  }
+
+  /** The operation is over. */
+  release(): void {
+    if (this.#signal !== undefined) unwatchAbort(this.#signal, this)
+    this.#signal = undefined
+    if (this.#alarm !== undefined) this.#clock.clear(this.#alarm)
+  }
+
+  #expire(phase: 'read' | 'send', deadline: number): void {
+    const what = phase === 'read' ? 'no message came' : 'the peer did not take the message'
+    this.#owner.onCancelled(this.#operation, new TimeoutError(phase, `${what} within ${deadline} ms`), true)
+  }
+}
