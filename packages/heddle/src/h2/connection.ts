@@ -138,49 +138,78 @@ export abstract class Connection implements StreamEngine, HttpConnection {
   }
 
   // ── The run loop ────────────────────────────────────────────────────────────────────────────────
+  //
+  // What throws in here, a bug or something that was injected, is the driver's to report; `receiveError`
+  // comes after it and must find the way free.
 
   receive(buffer: Uint8Array, start: number, limit: number, now: Instant): void {
     this.#enter(now)
-    this.liveness.heard(this.now)
-    const { lifetime } = this
-    if (lifetime.stage === Stage.Open) {
-      this.exchanges.unwanted.startInput()
-      this.receiver.receive(buffer, start, limit)
-      this.exchanges.unwanted.finishInput()
-    } else if (lifetime.stage === Stage.Lingering) lifetime.swallow(limit - start)
-    this.#leave()
+    try {
+      this.liveness.heard(this.now)
+      const { lifetime } = this
+      if (lifetime.stage === Stage.Open) {
+        this.exchanges.unwanted.startInput()
+        this.receiver.receive(buffer, start, limit)
+        this.exchanges.unwanted.finishInput()
+      } else if (lifetime.stage === Stage.Lingering) lifetime.swallow(limit - start)
+      this.#tellEnd()
+    } finally {
+      this.#running = false
+    }
   }
 
   receiveEnd(now: Instant): void {
     this.#enter(now)
-    this.lifetime.receiveEnd()
-    this.#leave()
+    try {
+      this.lifetime.receiveEnd()
+      this.#tellEnd()
+    } finally {
+      this.#running = false
+    }
   }
 
   receiveError(error: HeddleError, now: Instant): void {
     this.#enter(now)
-    if (!this.announcements.isFinished) this.lifetime.reset(error, false)
-    this.notices.tellAllClosed()
-    this.#leave()
+    try {
+      if (!this.announcements.isFinished) this.lifetime.reset(error, false)
+      this.notices.tellAllClosed()
+      this.#tellEnd()
+    } finally {
+      this.#running = false
+    }
   }
 
   transmit(out: OutboxLike, now: Instant): boolean {
     this.#enter(now)
-    const { sender, notices, lifetime } = this
-    let waits = false
-    do {
-      if (notices.hasClosed) notices.tellAllClosed()
-      lifetime.maybeFinish()
-      waits = sender.transmit(out)
-      // Handlers that were told may have left more to say, and the last exchange may have ended.
-    } while (notices.hasClosed || (waits && sender.staging.length > 0 && out.room > 0) || lifetime.mayFinish)
-    if (!this.isServer) this.announcements.tellOpenable()
-    this.#leave()
-    return waits
+    try {
+      const { sender, notices, lifetime } = this
+      let waits = false
+      do {
+        if (notices.hasClosed) notices.tellAllClosed()
+        lifetime.maybeFinish()
+        waits = sender.transmit(out)
+        // Handlers that were told may have left more to say, and the last exchange may have ended.
+      } while (notices.hasClosed || (waits && sender.staging.length > 0 && out.room > 0) || lifetime.mayFinish)
+      if (!this.isServer) this.announcements.tellOpenable()
+      this.#tellEnd()
+      return waits
+    } finally {
+      this.#running = false
+    }
   }
 
   expire(now: Instant): void {
     this.#enter(now)
+    try {
+      this.#expireAll()
+      this.notices.tellAllClosed()
+      this.#tellEnd()
+    } finally {
+      this.#running = false
+    }
+  }
+
+  #expireAll(): void {
     const { lifetime, timeLimits, liveness, receiver } = this
     lifetime.expire(this.now)
     timeLimits.expire(this.now)
@@ -193,8 +222,6 @@ export abstract class Connection implements StreamEngine, HttpConnection {
         lifetime.reset(new NetworkError('NETWORK_ERROR', 'the peer does not answer: the connection is dead'), false)
       }
     }
-    this.notices.tellAllClosed()
-    this.#leave()
   }
 
   get wantsInput(): boolean {
@@ -224,9 +251,8 @@ export abstract class Connection implements StreamEngine, HttpConnection {
     }
   }
 
-  #leave(): void {
+  #tellEnd(): void {
     if (this.lifetime.stage === Stage.Closed) this.announcements.maybeTellClosed()
-    this.#running = false
   }
 
   #assertOutside(): void {

@@ -43,10 +43,9 @@ export class Notices {
   /** All that was staged has left. What handlers send now is told after the next flush. */
   tellReports(): void {
     const { limits } = this.#owner
-    for (let stream = this.#takeReports(); stream !== undefined;) {
-      const next: Stream | undefined = stream.nextReport
-      stream.nextReport = undefined
-      stream.inReports = false
+    const last = this.#lastReport
+    let stream = this.#takeReport()
+    for (; stream !== undefined; stream = stream === last ? undefined : this.#takeReport()) {
       const { unreported } = stream
       const writable = stream.senderWaits && stream.pending * 2 <= limits.sendBuffer
       stream.unreported = 0
@@ -54,30 +53,27 @@ export class Notices {
       if (unreported > 0 || writable) this.#tellSent(stream, unreported, writable)
       // Unless it was completed just now, by what its handler sent.
       if (stream.complete && !stream.inReports) this.#tellClosed(stream)
-      stream = next
     }
   }
 
   /** What was staged leaves no more: who waits for it ends with `error`. */
   failReports(error: HeddleError | undefined): void {
-    for (let stream = this.#takeReports(); stream !== undefined;) {
-      const next: Stream | undefined = stream.nextReport
-      stream.nextReport = undefined
-      stream.inReports = false
+    for (let stream = this.#takeReport(); stream !== undefined; stream = this.#takeReport()) {
       stream.unreported = 0
-      if (stream.complete) {
-        stream.error = error
-        this.closedLater(stream)
-      }
-      stream = next
+      if (!stream.complete) continue
+      stream.error = error
+      this.closedLater(stream)
     }
   }
 
-  #takeReports(): Stream | undefined {
-    const first = this.#firstReport
-    this.#firstReport = undefined
-    this.#lastReport = undefined
-    return first
+  #takeReport(): Stream | undefined {
+    const stream = this.#firstReport
+    if (stream === undefined) return undefined
+    this.#firstReport = stream.nextReport
+    if (this.#firstReport === undefined) this.#lastReport = undefined
+    stream.nextReport = undefined
+    stream.inReports = false
+    return stream
   }
 
   #tellSent(stream: Stream, byteCount: number, writable: boolean): void {
