@@ -358,6 +358,8 @@ export class WebSocketConnection implements ExchangeHandler, ReceiverOwner {
 
   receivedEnd(): void {
     this.#peerEnded = true
+    // Aborted, failed or over: the end is what was waited for.
+    if (this.#sentEnd) return
     if (this.#closeReceived) {
       if (this.#closeSent) this.#sendEnd()
       return
