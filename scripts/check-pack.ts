@@ -52,9 +52,10 @@ try {
     `import { Client, fetch, serve, type Server } from 'heddle'
 import { World } from 'heddle/testing'
 import { requestHead } from 'heddle/http'
+import { Socket } from 'heddle/websocket'
 import { startGateway } from 'heddle-gateway'
 const server: Server = await serve({ port: 0, fetch: (request) => new Response(request.url) })
-export const all = [Client, fetch, World, requestHead, startGateway, server]
+export const all = [Client, fetch, World, requestHead, Socket, startGateway, server]
 `,
   )
   for (const resolution of ['nodenext', 'bundler']) {

@@ -34,7 +34,10 @@ function reexported(door: string): string[] {
 }
 
 test('whatever can be imported says what it is', () => {
-  const doors = ['index.ts', ...['client', 'server', 'http', 'io', 'testing', 'web'].map((room) => join(room, 'index.ts'))]
+  const doors = [
+    'index.ts',
+    ...['client', 'server', 'http', 'io', 'testing', 'web', 'websocket', 'ws'].map((room) => join(room, 'index.ts')),
+  ]
   const names = new Set(doors.flatMap(reexported))
   const silent: string[] = []
   let found = 0

@@ -15,13 +15,17 @@ export interface DeflateSetting {
 /** zlib does not look as far back as its window is wide: MIN_LOOKAHEAD, 262 bytes, are kept free. */
 const lookAhead = 262
 
+/** The window that is as good as any for `reach` bytes: 2^this bytes, `windowBits` at most. */
+export function usefulBits(windowBits: number, reach: number): number {
+  let bits = 9
+  while (bits < windowBits && 2 ** bits < reach + lookAhead) bits++
+  return bits
+}
+
 /** The options for `length` bytes behind `dictionary`: a window and tables that are no larger than they need, since each message makes its own. */
 function optionsFor(setting: DeflateSetting, length: number, dictionary: Buffer | undefined) {
-  const reach = length + (dictionary === undefined ? 0 : dictionary.length) + lookAhead
-  let windowBits = 9
-  while (windowBits < setting.windowBits && 2 ** windowBits < reach) windowBits++
   const options = {
-    windowBits,
+    windowBits: usefulBits(setting.windowBits, length + (dictionary === undefined ? 0 : dictionary.length)),
     level: setting.level,
     memLevel: length > 512 ? setting.memoryLevel : Math.min(setting.memoryLevel, 5),
     // RFC 7692 §7.2.1: the blocks end with an empty one without compression, at the boundary of a byte.

@@ -27,7 +27,8 @@ function isPrepared(data: Exclude<Sendable, string>): data is PreparedMessage {
   return typeof data === 'object' && data !== null && 'compressedPayload' in data
 }
 
-function bytesFrom(data: ArrayBufferView | ArrayBufferLike): Uint8Array {
+/** The bytes of `data`, not copied. Throws UsageError for what has none. */
+export function bytesFrom(data: ArrayBufferView | ArrayBufferLike): Uint8Array {
   if (data instanceof Uint8Array) return data
   if (ArrayBuffer.isView(data)) return new Uint8Array(data.buffer, data.byteOffset, data.byteLength)
   if (data instanceof ArrayBuffer || data instanceof SharedArrayBuffer) return new Uint8Array(data)

@@ -58,6 +58,8 @@ export class WebSocketConnection implements ExchangeHandler, ReceiverOwner {
   readonly isServer: boolean
   /** Octets that came, ever, looked at or not: a sign of life. */
   bytesReceived: number
+  /** Octets that were taken by the transport within the peer's window, ever. */
+  bytesSent: number
   readonly #limits: WebSocketLimits
   readonly #sender: Sender
   readonly #receiver: Receiver
@@ -91,6 +93,7 @@ export class WebSocketConnection implements ExchangeHandler, ReceiverOwner {
     this.exchange = exchange
     this.isServer = options.role === 'server'
     this.bytesReceived = 0
+    this.bytesSent = 0
     this.#limits = limits
     this.#sender = new Sender(exchange, this, options, limits)
     this.#receiver = new Receiver(this, options, limits)
@@ -428,6 +431,7 @@ export class WebSocketConnection implements ExchangeHandler, ReceiverOwner {
   onSent(byteCount: number, writable: boolean): void {
     const { ledger, writer } = this.#sender
     const before = ledger.messages
+    this.bytesSent += byteCount
     ledger.settle(byteCount)
     if (writable) writer.writable = true
     this.#unanswered = 0
