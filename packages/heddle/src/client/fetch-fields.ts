@@ -1,7 +1,7 @@
 import type { Fields } from '../http/index.ts'
 import { acceptEncoding } from './decompress.ts'
 
-/** What fetch calls itself when the program says nothing else. */
+/** What `fetch` and `WebSocket` call themselves (`user-agent`) when the program says nothing else. */
 export const userAgent = 'heddle/0.1.0'
 
 /** Fields that tell of the content: gone when a redirect drops it (Fetch, request-body-header name). */

@@ -1,6 +1,7 @@
 /** The client: a pool of connections per origin, raw exchanges on it, and `fetch` on top of those. */
 export { Client } from './client.ts'
 export type { FetchInit, FetchInput, InformationalResponse } from './fetch-init.ts'
+export { userAgent } from './fetch-fields.ts'
 export { defaultClient, fetch } from './fetch-shared.ts'
 export { clientLimits, type Http1Limits } from '../h1/index.ts'
 export type { Http2Limits } from '../h2/index.ts'

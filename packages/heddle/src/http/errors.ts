@@ -58,6 +58,7 @@ export type ErrorCode =
   | 'QUEUE_TIMEOUT'
   | 'QUEUE_FULL'
   | 'REDIRECT_FAILED'
+  | 'HANDSHAKE_FAILED'
   | 'CANCELLED'
   | 'HANDLER_FAILED'
   | 'SHUTDOWN'
