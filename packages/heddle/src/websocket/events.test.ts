@@ -4,8 +4,22 @@ import { inspect } from 'node:util'
 import { callWithMessage, describe, dispatchMessage, WebSocketCloseEvent, WebSocketErrorEvent } from './events.ts'
 
 const looked = [
-  ...['type', 'data', 'origin', 'lastEventId', 'source', 'target', 'srcElement', 'currentTarget', 'eventPhase'],
-  ...['bubbles', 'cancelable', 'composed', 'defaultPrevented', 'returnValue', 'cancelBubble', 'isTrusted'],
+  'type',
+  'data',
+  'origin',
+  'lastEventId',
+  'source',
+  'target',
+  'srcElement',
+  'currentTarget',
+  'eventPhase',
+  'bubbles',
+  'cancelable',
+  'composed',
+  'defaultPrevented',
+  'returnValue',
+  'cancelBubble',
+  'isTrusted',
 ] as const
 
 /** All that can be seen of an event. */

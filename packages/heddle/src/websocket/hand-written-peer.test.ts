@@ -2,9 +2,12 @@
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { test } from 'node:test'
+import { Client } from '../client/index.ts'
 import { World } from '../testing/index.ts'
 import { encodePeerFrame, FrameLog, frameLine } from '../testing/websocket/peer-frame.ts'
 import { Opcode } from '../ws/index.ts'
+import type { ConnectOptions } from './connect-options.ts'
+import { WebSocket } from './web-socket.ts'
 
 /** A socket of Node's or of the world's. */
 export interface PeerSocket {
@@ -115,6 +118,34 @@ export function peerIn(world: World, host: string, script: PeerScript = {}, port
   const peers: HandWrittenPeer[] = []
   world.network.listen(host, port, ({ socket }) => void peers.push(new HandWrittenPeer(socket, script)))
   return peers
+}
+
+export interface Stage {
+  readonly world: World
+  readonly client: Client
+  readonly peers: HandWrittenPeer[]
+  /** What became of the WebSocket, as `watch` writes it down. */
+  readonly log: string[]
+  open(protocols?: string | readonly string[], options?: ConnectOptions): WebSocket
+}
+
+/** A world with a peer at `ws://peer.test/`. */
+export function stage(script: PeerScript = {}): Stage {
+  const world = new World()
+  const client = new Client({ clock: world, connect: world.network.dial })
+  const log: string[] = []
+  const open: Stage['open'] = (protocols, options = {}) => watch(new WebSocket('ws://peer.test/', { client, protocols, ...options }), log)
+  return { world, client, peers: peerIn(world, 'peer.test', script), log, open }
+}
+
+/** Writes down every event, with the ready state at that moment. */
+export function watch(webSocket: WebSocket, log: string[]): WebSocket {
+  const note = (line: string): void => void log.push(`${line} (${webSocket.readyState})`)
+  webSocket.onopen = () => note('open')
+  webSocket.onmessage = ({ data }) => note(`message ${typeof data === 'string' ? data : String(data)}`)
+  webSocket.onerror = (event) => note(`error ${event.message}`)
+  webSocket.onclose = ({ code, reason, wasClean }) => note(`close ${code} ${JSON.stringify(reason)} ${wasClean ? 'clean' : 'not clean'}`)
+  return webSocket
 }
 
 test('the peer takes a handshake apart and accepts it by the example of RFC 6455 §1.3', () => {

@@ -43,7 +43,7 @@ export class SendQueue {
   }
 
   /** Calls `task` after all that waits was sent, or could not be. */
-  then(task: () => void): void {
+  after(task: () => void): void {
     this.#append(task, task)
   }
 

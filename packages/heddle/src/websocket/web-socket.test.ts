@@ -1,43 +1,13 @@
 /** The WebSocket against a peer written by hand, in the seeded world. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { Client } from '../client/index.ts'
 import { CancelReason, CancelledError, HeddleError, UsageError } from '../http/index.ts'
-import { World } from '../testing/index.ts'
 import { encodePeerFrame } from '../testing/websocket/peer-frame.ts'
 import { Opcode } from '../ws/index.ts'
 import type { ConnectOptions } from './connect-options.ts'
 import type { WebSocketCloseEvent, WebSocketErrorEvent } from './events.ts'
-import { closeFrame, echo, endAfterClose, peerIn, textFrame, type HandWrittenPeer, type PeerScript } from './hand-written-peer.test.ts'
+import { closeFrame, echo, endAfterClose, stage, textFrame, watch, type HandWrittenPeer, type Stage } from './hand-written-peer.test.ts'
 import { WebSocket } from './web-socket.ts'
-
-export interface Stage {
-  readonly world: World
-  readonly client: Client
-  readonly peers: HandWrittenPeer[]
-  /** What became of the WebSocket, as `watch` writes it down. */
-  readonly log: string[]
-  open(protocols?: string | readonly string[], options?: ConnectOptions): WebSocket
-}
-
-/** A world with a peer at `ws://peer.test/`. */
-export function stage(script: PeerScript = {}): Stage {
-  const world = new World()
-  const client = new Client({ clock: world, connect: world.network.dial })
-  const log: string[] = []
-  const open: Stage['open'] = (protocols, options = {}) => watch(new WebSocket('ws://peer.test/', { client, protocols, ...options }), log)
-  return { world, client, peers: peerIn(world, 'peer.test', script), log, open }
-}
-
-/** Writes down every event, with the ready state at that moment. */
-export function watch(webSocket: WebSocket, log: string[]): WebSocket {
-  const note = (line: string): void => void log.push(`${line} (${webSocket.readyState})`)
-  webSocket.onopen = () => note('open')
-  webSocket.onmessage = ({ data }) => note(`message ${typeof data === 'string' ? data : String(data)}`)
-  webSocket.onerror = (event) => note(`error ${event.message}`)
-  webSocket.onclose = ({ code, reason, wasClean }) => note(`close ${code} ${JSON.stringify(reason)} ${wasClean ? 'clean' : 'not clean'}`)
-  return webSocket
-}
 
 /** Nothing of it is left in the client and the clock. */
 function assertGone({ world, client }: Stage): void {
@@ -59,8 +29,16 @@ test('the handshake of RFC 6455 §4.1 and what the standard adds to it', async (
   assert.deepEqual(
     [...names, 'origin', 'authorization', 'cookie', 'user-agent'].map((name) => peer.field(name)),
     [
-      ...['peer.test', 'websocket', 'upgrade', '13', 'v2.chat, v1.chat', 'permessage-deflate; client_max_window_bits'],
-      ...['https://app.test', 'Bearer x', 'a=b', 'heddle/0.1.0'],
+      'peer.test',
+      'websocket',
+      'upgrade',
+      '13',
+      'v2.chat, v1.chat',
+      'permessage-deflate; client_max_window_bits',
+      'https://app.test',
+      'Bearer x',
+      'a=b',
+      'heddle/0.1.0',
     ],
   )
   assert.equal(Buffer.from(peer.field('sec-websocket-key') ?? '', 'base64').length, 16)
@@ -364,8 +342,14 @@ test('what can be sent, in the order of the calls, also behind a Blob', async ()
   await world.settle()
   while ((peers[0]?.lines.length ?? 0) < 8) await new Promise((resolve) => setImmediate(() => resolve(world.settle())))
   assert.deepEqual(peers[0]?.lines, [
-    ...['text "a"', 'binary 4 626c6f62', 'binary 3 010203', 'binary 3 010203', 'binary 1 02'],
-    ...['text "z"', 'text "7"', 'close 1000'],
+    'text "a"',
+    'binary 4 626c6f62',
+    'binary 3 010203',
+    'binary 3 010203',
+    'binary 1 02',
+    'text "z"',
+    'text "7"',
+    'close 1000',
   ])
   assert.equal(webSocket.bufferedAmount, 4, 'what was given too late stays counted')
 })

@@ -219,7 +219,7 @@ export class WebSocket extends EventTarget implements AsyncDisposable {
     if (socket === undefined) {
       this.#opening?.fail(new CancelledError(CancelReason.Cancelled, `${labelOf(this.#url)}: closed before it was open`))
     } else if (this.#queue === undefined || this.#queue.isEmpty) socket.close(number, text)
-    else this.#queue.then(() => socket.close(number, text))
+    else this.#queue.after(() => socket.close(number, text))
   }
 
   // ── Beyond the standard ─────────────────────────────────────────────────────────────────────────
