@@ -1,58 +1,57 @@
-import { List } from '../bytes/index.ts'
-import { CancelledError, CancelReason, PeerError, TimeoutError, UsageError, type Exchange, type HeddleError } from '../http/index.ts'
+import { CancelledError, CancelReason, TimeoutError, UsageError, type Exchange, type HeddleError } from '../http/index.ts'
 import { Alarm, systemClock, type Clock } from '../io/index.ts'
 import { CloseCode, State, WebSocketConnection, type MessageHandler } from '../ws/index.ts'
-import { Early } from './early.ts'
-import { Cancellation, failure, Operation, type OperationOwner } from './operation.ts'
-import { Pings } from './pings.ts'
+import { Cancellation, failure, Operation } from './operation.ts'
 import { messageOf, Reading } from './reading.ts'
-import { checkClose, lasting, send, sizeOf } from './sendable.ts'
+import { checkClose } from './sendable.ts'
+import { Sending } from './sending.ts'
 import type { Closed, SocketHandler } from './socket-handler.ts'
 import type { SocketLimits, SocketOptions } from './socket-options.ts'
 import { checkSocketOptions, connectionOptions, limitsOf } from './socket-settings.ts'
-import type { PingCallback, PostOptions, ReadOptions, Sendable, Socket, WriteOptions } from './socket.ts'
+import type { ReadOptions, Socket } from './socket.ts'
 
 /** Who wants to know that a socket is over, besides its handler. */
 export interface SocketWatcher {
+  /** Of a socket that was made with `opened: false`. */
+  onSocketOpened?(core: SocketCore): void
   onSocketClosed(core: SocketCore): void
 }
 
-const noPayload = new Uint8Array(0)
-
 /**
- * What is behind a {@link Socket}: the engine below it, and everything that waits for something. The parts that
- * many sockets never need (reads, writes, Pings, what came too early) are made when they do.
+ * What is behind a {@link Socket}: the engine below it, the two directions, and the way to the end.
+ *
+ *                    open()          close(), the peer's Close or fault         onClose
+ *     connecting ─────────────▶ open ─────────────────────────────────▶ closing ────────▶ closed
+ *          │                     │                                         ▲
+ *          └── close(), abort() ─┴────────────── abort() ──────────────────┘
  */
-export class SocketCore implements MessageHandler, OperationOwner {
+export class SocketCore implements MessageHandler {
   readonly socket: Socket
   readonly exchange: Exchange
   readonly clock: Clock
+  readonly sending: Sending
   readonly #options: SocketOptions
   readonly #limits: SocketLimits
   /** Undefined until the tunnel is open. */
   connection: WebSocketConnection | undefined
   #handler: SocketHandler | undefined
-  #early: Early | undefined
+  /** Made when the first message comes that no handler takes, or the first read. */
   #reading: Reading | undefined
-  #writes: List<Operation> | undefined
-  #pings: Pings | undefined
   #watchers: SocketWatcher[] | undefined
 
-  /** `post` returned false, and nobody was told that it may go on. */
-  #blocked: boolean
   /** `pause` was called. */
   #paused: boolean
   /** More is unread than may be. */
   #overfull: boolean
-  /** The handler has yet to be given what came before it was set. */
+  /** The handler has yet to be told what came before it was set. */
   #catchingUp: boolean
   /** Nothing can be sent any more. */
   #closing: boolean
   #closeAlarm: Alarm | undefined
   /** The code of the peer's Close; 0: none came. */
-  #peerCode: number
-  /** What `abort` was called with, or a handler threw. */
-  #error: HeddleError | undefined
+  peerCode: number
+  /** Why it does not end well: what `abort` was called with, what a handler threw, or what the engine says. */
+  error: HeddleError | undefined
   #aborted: boolean
   closed: Closed | undefined
   /** The handler knows. */
@@ -65,23 +64,20 @@ export class SocketCore implements MessageHandler, OperationOwner {
     this.socket = socket
     this.exchange = exchange
     this.clock = options.clock ?? systemClock()
+    this.sending = new Sending(this)
     this.#options = options
     this.#limits = limitsOf(options.limits)
     this.connection = undefined
     this.#handler = undefined
-    this.#early = undefined
     this.#reading = undefined
-    this.#writes = undefined
-    this.#pings = undefined
     this.#watchers = undefined
-    this.#blocked = false
     this.#paused = false
     this.#overfull = false
     this.#catchingUp = false
     this.#closing = false
     this.#closeAlarm = undefined
-    this.#peerCode = 0
-    this.#error = undefined
+    this.peerCode = 0
+    this.error = undefined
     this.#aborted = false
     this.closed = undefined
     this.#toldClosed = false
@@ -95,11 +91,9 @@ export class SocketCore implements MessageHandler, OperationOwner {
     if (this.#aborted) return this.exchange.cancel(CancelReason.Cancelled)
     const connection = new WebSocketConnection(this.exchange, this, connectionOptions(this.#options, this.#limits))
     this.connection = connection
-    if (this.#paused) connection.pause()
-    this.#early?.run()
-    this.#early = undefined
-    if (this.#closing) connection.discardMessages()
-    else if (this.#blocked && connection.writable) this.#soon(() => this.#tellWritable())
+    this.#applyPause()
+    this.sending.open(connection)
+    if (this.#watchers !== undefined) for (const watcher of this.#watchers) watcher.onSocketOpened?.(this)
   }
 
   get state(): 'connecting' | 'open' | 'closing' | 'closed' {
@@ -110,131 +104,39 @@ export class SocketCore implements MessageHandler, OperationOwner {
   }
 
   get bufferedAmount(): number {
-    return this.connection === undefined ? (this.#early?.size ?? 0) : this.connection.bufferedAmount
+    return this.connection === undefined ? this.sending.earlySize : this.connection.bufferedAmount
   }
 
   get canPost(): boolean {
     if (this.connection !== undefined) return this.connection.writable
-    return this.state === 'connecting' && this.bufferedAmount < this.#limits.maxQueuedBytes
+    return this.state === 'connecting' && this.sending.earlySize < this.#limits.maxQueuedBytes
   }
 
-  // ── Sending ─────────────────────────────────────────────────────────────────────────────────────
-
-  post(data: Sendable, options: PostOptions | undefined): boolean {
-    const { connection } = this
-    let goOn: boolean
-    if (connection !== undefined) goOn = send(connection, data, options)
-    else {
-      if (this.state !== 'connecting') return false
-      this.#postEarly(data, options, undefined)
-      goOn = this.canPost
-    }
-    if (!goOn) this.#blocked = true
-    return goOn
+  onSent(_messageCount: number, writable: boolean): void {
+    this.sending.sent(this.connection as WebSocketConnection, writable)
   }
 
-  write(data: Sendable, options: WriteOptions | undefined): Promise<void> {
-    const { signal, deadline = Infinity } = options ?? {}
-    if (signal?.aborted === true) return Promise.reject(signal.reason)
-    const { connection } = this
-    let operation: Operation
-    try {
-      if (connection === undefined) {
-        if (this.state !== 'connecting') return failure(this.#unsendable())
-        operation = new Operation()
-        this.#postEarly(data, options, operation)
-      } else {
-        const accepted = connection.messagesAccepted
-        send(connection, data, options)
-        if (connection.messagesAccepted === accepted) return failure(this.#unsendable())
-        operation = new Operation()
-        this.#awaitSent(operation)
+  /** Runs what calls the program, soon. */
+  soon(run: () => void): void {
+    this.clock.soon(() => {
+      try {
+        run()
+      } catch (cause) {
+        this.#handlerFailed(cause)
       }
-    } catch (error) {
-      return Promise.reject(error)
-    }
-    if (signal !== undefined || deadline !== Infinity) {
-      operation.cancellation = new Cancellation(operation, this, this.clock, signal, deadline, 'send')
-    }
-    return operation.promise as Promise<void>
+    })
   }
 
-  /** `operation` is over when what was sent last has left. */
-  #awaitSent(operation: Operation): void {
-    operation.number = (this.connection as WebSocketConnection).messagesAccepted
-    this.#writes ??= new List()
-    this.#writes.append(operation)
-  }
-
-  #postEarly(data: Sendable, options: PostOptions | undefined, operation: Operation | undefined): void {
-    const kept = lasting(data, options)
-    this.#early ??= new Early()
-    const run = (): void => {
-      send(this.connection as WebSocketConnection, kept, options)
-      if (operation !== undefined) this.#awaitSent(operation)
-    }
-    this.#early.push(run, sizeOf(kept), operation)
-  }
-
-  onSent(messageCount: number, writable: boolean): void {
-    if (messageCount > 0 && this.#writes !== undefined) {
-      const writes = this.#writes
-      const sent = (this.connection as WebSocketConnection).messagesSent
-      for (let operation = writes.first; operation !== undefined && operation.number <= sent; operation = writes.first) {
-        writes.remove(operation)
-        operation.fulfill(undefined)
-      }
-    }
-    if (writable && this.#blocked) this.#tellWritable()
-  }
-
-  #tellWritable(): void {
-    this.#blocked = false
-    this.#handler?.onWritable?.(this.socket)
-  }
-
-  /** A write ends before its time. A part of its message may have left, so nothing can follow. */
-  onCancelled(operation: Operation, reason: unknown, timedOut: boolean): void {
-    if (this.connection === undefined) {
-      // Nothing of it has left.
-      this.#early?.remove(operation)
-      operation.cancel(reason, timedOut)
-      return
-    }
-    this.#writes?.remove(operation)
-    operation.cancel(reason, timedOut)
-    if (timedOut) this.abort(reason as TimeoutError, CancelReason.Timeout)
-    else this.abort(new CancelledError(CancelReason.Cancelled, 'the signal of a write was aborted', { cause: reason }))
-  }
-
-  /** Why nothing can be sent. */
-  #unsendable(): HeddleError {
-    const error = this.#error ?? this.closed?.error
-    if (error !== undefined) return error
-    const wireCode = this.#peerCode
-    if (wireCode !== 0) return new PeerError('PEER_CLOSED', `the peer has closed the WebSocket (${wireCode})`, { wireCode })
-    return new CancelledError(CancelReason.NoError, 'this side has closed the WebSocket')
-  }
-
-  ping(payload: Uint8Array | undefined, callback: PingCallback | undefined): void {
-    const { connection } = this
-    if (connection === undefined && this.state === 'connecting') {
-      this.#early ??= new Early()
-      this.#early.push(() => this.ping(payload, callback), 0, undefined)
-      return
-    }
-    if (connection?.state !== State.Open) {
-      if (callback !== undefined) this.#soon(() => callback(undefined))
-      return
-    }
-    if (callback === undefined) {
-      connection.sendPing(payload ?? noPayload)
-      return
-    }
-    this.#pings ??= new Pings()
-    const carried = payload ?? this.#pings.payload()
-    connection.sendPing(carried)
-    this.#pings.add(carried, this.clock.now(), callback)
+  /** Outside of the engine, which sees to those it calls itself. */
+  #handlerFailed(cause: unknown): void {
+    this.#catchingUp = false
+    this.#reading?.unread.clear()
+    if (this.closed !== undefined || this.#aborted) return
+    this.error ??= new CancelledError(CancelReason.InternalError, 'the handler failed', { cause })
+    if (this.connection === undefined) return this.abort(this.error)
+    this.connection.close(CloseCode.InternalError)
+    this.onClosing()
+    this.connection.discardMessages()
   }
 
   // ── Receiving ───────────────────────────────────────────────────────────────────────────────────
@@ -251,7 +153,7 @@ export class SocketCore implements MessageHandler, OperationOwner {
     const isLate = this.closed !== undefined && !this.#toldClosed
     if (!isLate && (reading === undefined || reading.unread.length === 0)) return
     this.#catchingUp = true
-    this.#soon(() => this.#catchUp(false))
+    this.soon(() => this.#catchUp(false))
   }
 
   onMessage(buffer: Uint8Array, start: number, limit: number, binary: boolean): void {
@@ -280,8 +182,7 @@ export class SocketCore implements MessageHandler, OperationOwner {
       this.#unreadFell(reading)
       return Promise.resolve(iterates ? { value, done: false } : value)
     }
-    if (this.#aborted) return failure(this.#error)
-    if (this.closed?.wasClean === false) return failure(this.closed.error)
+    if (this.#aborted || this.closed?.wasClean === false) return failure(this.error)
     if (this.closed !== undefined) return Promise.resolve(iterates ? { value: undefined, done: true } : undefined)
     const operation = new Operation()
     operation.iterates = iterates
@@ -298,18 +199,7 @@ export class SocketCore implements MessageHandler, OperationOwner {
     this.#applyPause()
   }
 
-  /** Runs what calls the program, soon. */
-  #soon(run: () => void): void {
-    this.clock.soon(() => {
-      try {
-        run()
-      } catch (cause) {
-        this.#handlerFailed(cause)
-      }
-    })
-  }
-
-  /** Gives the handler what came before it was set. `ending`: a pause does not count any more. */
+  /** Tells the handler what came before it was set. `ending`: a pause does not count any more. */
   #catchUp(ending: boolean): void {
     const reading = this.#reading
     while (this.#catchingUp && this.#handler !== undefined && (ending || !this.#paused)) {
@@ -326,23 +216,12 @@ export class SocketCore implements MessageHandler, OperationOwner {
     if (this.#handler === undefined) this.#catchingUp = false
   }
 
-  /** Outside of the engine, which sees to those it calls itself. */
-  #handlerFailed(cause: unknown): void {
-    this.#catchingUp = false
-    this.#reading?.unread.clear()
-    if (this.closed !== undefined) return
-    this.#error ??= new CancelledError(CancelReason.InternalError, 'the handler failed', { cause })
-    this.connection?.close(CloseCode.InternalError)
-    this.onClosing()
-    this.connection?.discardMessages()
-  }
-
   onPing(buffer: Uint8Array, start: number, limit: number): void {
     this.#handler?.onPing?.(this.socket, buffer.subarray(start, limit))
   }
 
   onPong(buffer: Uint8Array, start: number, limit: number): void {
-    this.#pings?.receive(buffer, start, limit, this.clock.now())
+    this.sending.receivePong(buffer, start, limit)
     this.#handler?.onPong?.(this.socket, buffer.subarray(start, limit))
   }
 
@@ -353,7 +232,7 @@ export class SocketCore implements MessageHandler, OperationOwner {
 
   resume(): void {
     this.#paused = false
-    if (this.#catchingUp) this.#soon(() => this.#catchUp(false))
+    if (this.#catchingUp) this.soon(() => this.#catchUp(false))
     this.#applyPause()
   }
 
@@ -386,13 +265,15 @@ export class SocketCore implements MessageHandler, OperationOwner {
     }
     checkClose(code, reason)
     if (this.state !== 'connecting') return
-    this.#early ??= new Early()
-    this.#early.push(() => (this.connection as WebSocketConnection).close(code, reason), 0, undefined)
+    this.sending.early(
+      (connection) => connection.close(code, reason),
+      () => {},
+    )
     this.onClosing()
   }
 
   onPeerClose(code: number, reason: string): void {
-    this.#peerCode = code
+    this.peerCode = code
     this.onClosing()
     this.#handler?.onPeerClose?.(this.socket, code, reason)
   }
@@ -412,35 +293,31 @@ export class SocketCore implements MessageHandler, OperationOwner {
   abort(error: HeddleError, reason: CancelReason = CancelReason.Cancelled): void {
     if (this.closed !== undefined || this.#aborted) return
     this.#aborted = true
-    this.#error ??= error
-    this.#stopWaiting(this.#error)
+    this.error ??= error
+    this.#stopWaiting(this.error)
     this.#reading?.unread.clear()
-    if (this.connection !== undefined) this.connection.abort(error, reason)
-    else this.#soon(() => this.onClose(CloseCode.Abnormal, '', false, error))
+    if (this.connection !== undefined) this.connection.abort(this.error, reason)
+    else this.soon(() => this.onClose(CloseCode.Abnormal, '', false, error))
   }
 
-  /** Ends all that waits. `error`: it is not an end that was agreed on. */
+  /** Ends all that waits. `error`: the end is not the one that was agreed on. */
   #stopWaiting(error: HeddleError | undefined): void {
     if (this.#closeAlarm !== undefined) this.clock.clear(this.#closeAlarm)
     this.#reading?.end(error)
-    const unsent = error ?? this.#unsendable()
-    this.#early?.drop((operation) => operation.fail(unsent))
-    const writes = this.#writes
-    for (let operation = writes?.shift(); operation !== undefined; operation = writes?.shift()) operation.fail(unsent)
+    this.sending.endWrites()
   }
 
   onClose(code: number, reason: string, clean: boolean, error: HeddleError | undefined): void {
-    const why = this.#error ?? error
-    const wasClean = clean && this.#error === undefined
-    const closed: Closed = { code, reason, wasClean, error: wasClean ? undefined : why }
+    this.error ??= error
+    const closed: Closed = { code, reason, wasClean: clean && this.error === undefined, error: this.error }
     this.closed = closed
-    this.#stopWaiting(closed.error)
+    this.#stopWaiting(this.error)
     const watchers = this.#watchers
     this.#watchers = undefined
     if (watchers !== undefined) for (const watcher of watchers) watcher.onSocketClosed(this)
     this.#settleClosed?.(closed)
     try {
-      this.#pings?.end()
+      this.sending.endPings()
     } finally {
       this.#tellLast()
     }
@@ -471,7 +348,7 @@ export class SocketCore implements MessageHandler, OperationOwner {
     return (this.#closedPromise = promise)
   }
 
-  /** `watcher` is told of the end, unless it is over. */
+  /** `watcher` is told of the end. It is not closed yet. */
   watch(watcher: SocketWatcher): void {
     this.#watchers ??= []
     this.#watchers.push(watcher)

@@ -2,6 +2,8 @@ import type { Operation } from './operation.ts'
 
 interface EarlyCall {
   readonly run: () => void
+  /** What happens instead, if it never can be run. */
+  readonly drop: (error: unknown) => void
   readonly size: number
   /** The `write` it belongs to. */
   readonly operation: Operation | undefined
@@ -18,8 +20,8 @@ export class Early {
     this.#calls = []
   }
 
-  push(run: () => void, size: number, operation: Operation | undefined): void {
-    this.#calls.push({ run, size, operation })
+  push(run: () => void, drop: (error: unknown) => void, size = 0, operation: Operation | undefined = undefined): void {
+    this.#calls.push({ run, drop, size, operation })
     this.size += size
   }
 
@@ -32,16 +34,18 @@ export class Early {
 
   /** The tunnel is open. */
   run(): void {
-    const calls = this.#calls
-    this.#calls = []
-    this.size = 0
-    for (const { run } of calls) run()
+    for (const { run } of this.#take()) run()
   }
 
   /** It is not going to be open. */
-  drop(fail: (operation: Operation) => void): void {
+  drop(error: unknown): void {
+    for (const { drop } of this.#take()) drop(error)
+  }
+
+  #take(): EarlyCall[] {
     const calls = this.#calls
     this.#calls = []
-    for (const { operation } of calls) if (operation !== undefined) fail(operation)
+    this.size = 0
+    return calls
   }
 }

@@ -132,7 +132,7 @@ export class Socket implements AsyncDisposable {
    * for what is no message.
    */
   post(data: Sendable, options?: PostOptions): boolean {
-    return this.#core.post(data, options)
+    return this.#core.sending.post(data, options)
   }
 
   /**
@@ -141,14 +141,14 @@ export class Socket implements AsyncDisposable {
    * connection ends before, or has been closed.
    */
   write(data: Sendable, options?: WriteOptions): Promise<void> {
-    return this.#core.write(data, options)
+    return this.#core.sending.write(data, options)
   }
 
   /** Sends a Ping, of 125 bytes at most. `callback` is told of the Pong that answers it. Throws UsageError for more bytes. */
   ping(payload?: string | Uint8Array, callback?: PingCallback): void {
     const bytes = typeof payload === 'string' ? Buffer.from(payload) : payload
     if (bytes !== undefined && bytes.length > 125) throw new UsageError('a Ping has 125 bytes at most')
-    this.#core.ping(bytes, callback)
+    this.#core.sending.ping(bytes, callback)
   }
 
   /** Takes messages with back pressure, made at the first use. Closing it closes the connection, aborting it aborts. */
