@@ -8,6 +8,7 @@ import {
   UsageError,
   withoutField,
   type Exchange,
+  type ExchangeHandler,
   type Fields,
   type Head,
   type HeddleError,
@@ -59,7 +60,7 @@ export class Tunnels {
  *          ┌──────────────────────────────────────────▶ refused
  *    offered ──take──▶ taken ──its response──▶ open ──▶ released
  */
-export class FetchTunnel implements TunnelOffer, Linked {
+export class FetchTunnel implements TunnelOffer, ExchangeHandler, Linked {
   previous: FetchTunnel | undefined
   next: FetchTunnel | undefined
   readonly exchange: Exchange
@@ -127,6 +128,8 @@ export class FetchTunnel implements TunnelOffer, Linked {
     if (this.#state !== 'offered') throw new UsageError('the response of the upgrade came too late')
     exchange.sendHead(responseHead(200, this.#answerFields(this.#response)), false)
     this.#state = 'opening'
+    // Until the taker makes another the handler, which it does not if it has no use for the tunnel any more.
+    exchange.handler = this
     this.#taker?.onTunnelOpen(exchange)
     if (!this.#released) {
       this.#state = 'open'
@@ -151,6 +154,17 @@ export class FetchTunnel implements TunnelOffer, Linked {
   release(): void {
     if (this.#state === 'open') this.#tunnels.list.remove(this)
     if (this.#state === 'open' || this.#state === 'opening') this.#state = 'released'
+  }
+
+  onHead(): void {}
+  onData(_buffer: Uint8Array, start: number, limit: number): void {
+    this.exchange.consume(limit - start)
+  }
+  onTrailers(): void {}
+  onSent(): void {}
+  onPriority(): void {}
+  onClose(): void {
+    this.release()
   }
 
   get #released(): boolean {

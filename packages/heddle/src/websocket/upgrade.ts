@@ -1,0 +1,121 @@
+import { checkOptionNames, noFields, UsageError, type Exchange, type Fields, type HeddleError, type OptionNames } from '../http/index.ts'
+import type { Clock } from '../io/index.ts'
+import {
+  fieldsFrom,
+  offeredTunnel,
+  Response,
+  tunnelsExpected,
+  UpgradeError,
+  type HeadersInit,
+  type Request,
+  type TunnelOffer,
+  type TunnelTaker,
+} from '../web/index.ts'
+import { CloseCode } from '../ws/index.ts'
+import { agree, notAsked, type Refusal } from './agreement.ts'
+import type { SocketCore, SocketWatcher } from './core.ts'
+import { coreOf, Socket } from './socket.ts'
+import { upgradeOptionNames, type UpgradeOptions } from './upgrade-options.ts'
+import { webSocketOver, type WebSocket } from './web-socket.ts'
+
+/** What `upgrade` can be told. */
+export interface FetchUpgradeOptions extends UpgradeOptions {
+  /** Fields of the response, such as `set-cookie`. They can be added to `response.headers` as well. */
+  readonly headers?: HeadersInit | undefined
+}
+
+const optionNames: OptionNames<FetchUpgradeOptions> = { ...upgradeOptionNames, headers: true }
+
+/** A WebSocket that is accepted, once `response` is returned. */
+export interface Upgraded {
+  /** To be returned by the fetch handler, the object itself. It has status 101, and its headers can be changed. */
+  readonly response: Response
+  /**
+   * Listen to it, or read it, before or after `response` is returned: what comes waits, and what is sent before it is
+   * open leaves then. If `response` is not returned it ends with an error.
+   */
+  readonly socket: WebSocket
+}
+
+/**
+ * Accepts the WebSocket that a request asks for, in a fetch handler of `serve({ websocket: true })`, over
+ * HTTP/1.1 and HTTP/2 alike. Throws an {@link UpgradeError} for what is no handshake, or one that is refused
+ * (400, 403, 405, 426): leave it alone, and the server answers as it says. Throws UsageError for options that are
+ * wrong, and for a request that is not the one the handler was given.
+ *
+ * ```ts
+ * import { Response, serve } from 'heddle/server'
+ * import { upgrade } from 'heddle/websocket'
+ *
+ * await serve({
+ *   port: 8080,
+ *   websocket: true,
+ *   fetch(request) {
+ *     if (new URL(request.url).pathname !== '/echo') return new Response('not here', { status: 404 })
+ *     const { response, socket } = upgrade(request)
+ *     socket.onmessage = ({ data }) => socket.send(data)
+ *     return response
+ *   },
+ * })
+ * ```
+ */
+export function upgrade(request: Request | globalThis.Request, options: FetchUpgradeOptions = {}): Upgraded {
+  checkOptionNames('upgrade', '', options, optionNames)
+  const offer = offeredTunnel(request)
+  if (offer === undefined) throw whyNot(request)
+  const headers = options.headers === undefined ? noFields : checkedHeaders(options.headers)
+  const agreed = agree(offer.head, options, offer.clock as Clock)
+  if ('status' in agreed) throw refusedUpgrade(agreed)
+  const socket = new Socket(offer.exchange, agreed.options)
+  const response = offer.take(new Taker(offer, socket), agreed.fields, headers)
+  return { response, socket: webSocketOver(socket, request.url.replace(/^http/, 'ws'), offer.clock as Clock) }
+}
+
+/** Opens a socket with the tunnel, and ends the one with the other. */
+class Taker implements TunnelTaker, SocketWatcher {
+  readonly #offer: TunnelOffer
+  readonly #socket: Socket
+
+  constructor(offer: TunnelOffer, socket: Socket) {
+    this.#offer = offer
+    this.#socket = socket
+    coreOf(socket).watch(this)
+  }
+
+  onTunnelOpen(_exchange: Exchange): void {
+    this.#socket.open()
+  }
+
+  onTunnelRefused(error: HeddleError): void {
+    this.#socket.abort(error)
+  }
+
+  onTunnelShutdown(): void {
+    this.#socket.close(CloseCode.GoingAway)
+  }
+
+  onSocketClosed(_core: SocketCore): void {
+    this.#offer.release()
+  }
+}
+
+/** What `upgrade` throws for a request without a tunnel. */
+function whyNot(request: Request | globalThis.Request): Error {
+  if (!tunnelsExpected()) return new UsageError('upgrade: serve() lets no WebSocket in without the option `websocket: true`')
+  // Engines leave it out of requests that they do not let in as one.
+  if (request.headers.has('upgrade')) return new UsageError('upgrade: this is not the request that the fetch handler was given')
+  return refusedUpgrade(notAsked(request.method))
+}
+
+function refusedUpgrade({ status, reason, fields }: Refusal): UpgradeError {
+  const pairs: [string, string][] = []
+  for (let i = 0; i < fields.length; i += 2) pairs.push([fields[i] as string, fields[i + 1] as string])
+  return new UpgradeError(reason, new Response(`${reason}\n`, { status, headers: pairs }))
+}
+
+function checkedHeaders(headers: HeadersInit): Fields {
+  const fields = fieldsFrom(headers)
+  const own = fields.find((name, i) => i % 2 === 0 && name.startsWith('sec-websocket-'))
+  if (own !== undefined) throw new UsageError(`upgrade: ${own} is said by the handshake, see the options`)
+  return fields
+}
