@@ -47,6 +47,7 @@ export type {
   RequestSummary,
   Snapshot,
   Summary,
+  TunnelSummary,
 } from './metrics/index.ts'
 export type { Http2Counts } from './http2-counts.ts'
 export type { GrpcCall, ProxyObserver, RequestRecord } from './record.ts'

@@ -95,7 +95,7 @@ export function websocketAccept(key: string): string {
 }
 
 /** `listen` of `heddle/io` on a world's network. */
-function worldListen(world: World, link: LinkOptions | undefined): typeof listen {
+export function worldListen(world: World, link: LinkOptions | undefined): typeof listen {
   return (options) => {
     const sockets = new Set<LinkSocket>()
     const { hostname = '', port = 0 } = options

@@ -3,6 +3,7 @@ import { test } from 'node:test'
 import { createContext, runInContext } from 'node:vm'
 import { noHttp2 } from '../http2-counts.ts'
 import { summarize, Traffic, type Snapshot } from '../metrics/index.ts'
+import type { RequestRecord } from '../record.ts'
 import { adminPage } from './page.ts'
 
 /** As much of an element as the page's script touches. */
@@ -37,36 +38,41 @@ class FakeElement {
   }
 }
 
+function record(i: number): RequestRecord {
+  return {
+    startedAt: 0,
+    listener: 'web',
+    route: 'api',
+    cluster: 'app',
+    endpoint: 'h:1',
+    remoteAddress: '',
+    protocol: 'h1',
+    upstreamProtocol: 'h1',
+    method: 'GET',
+    authority: '',
+    path: '/a.B/C',
+    status: i === 0 ? 502 : 200,
+    reason: i === 0 ? 'connect_failed' : '',
+    attempts: 1,
+    requestSize: 0,
+    responseSize: 2_048,
+    duration: 12.5,
+    timeToHead: 1,
+    upstreamLatency: 0.5,
+    upstreamDuration: 11,
+    tunnel: false,
+    grpc: i === 1 ? { service: 'a.B', method: 'C' } : undefined,
+    grpcStatus: i === 1 ? 14 : -1,
+  }
+}
+
 function snapshotOf(requests: number): Snapshot {
   const traffic = new Traffic([{ name: 'web', scheme: 'http' }])
   for (let i = 0; i < requests; i++) {
     traffic.onRequestStart('web')
-    traffic.onRequestEnd({
-      startedAt: 0,
-      listener: 'web',
-      route: 'api',
-      cluster: 'app',
-      endpoint: 'h:1',
-      remoteAddress: '',
-      protocol: 'h1',
-      upstreamProtocol: 'h1',
-      method: 'GET',
-      authority: '',
-      path: '/a.B/C',
-      status: i === 0 ? 502 : 200,
-      reason: i === 0 ? 'connect_failed' : '',
-      attempts: 1,
-      requestSize: 0,
-      responseSize: 2_048,
-      duration: 12.5,
-      timeToHead: 1,
-      upstreamLatency: 0.5,
-      upstreamDuration: 11,
-      tunnel: false,
-      grpc: i === 1 ? { service: 'a.B', method: 'C' } : undefined,
-      grpcStatus: i === 1 ? 14 : -1,
-    })
+    traffic.onRequestEnd(record(i))
   }
+  traffic.onTunnelStart({ ...record(2), tunnel: true, requestSize: 1_024 })
   const bad = { failing: true, failuresInRow: 5, answering: false }
   const out = { name: 'h:1', active: 0, requests, failures: 1, ejections: 1, ejected: true, ...bad, waiting: 4, connections: 3, streams: 7 }
   const failing = { ...out, name: 'h:2', ejections: 0, ejected: false }
@@ -95,10 +101,11 @@ function snapshotOf(requests: number): Snapshot {
         active: 0,
         waiting: 0,
         connections: 3,
+        tunnels: 0,
         http2: { ...noHttp2, streams: 7 },
         endpoints: [out, failing, well],
       },
-      { name: 'gone', consecutiveFailures: 5, active: 0, waiting: 0, connections: 0, http2: noHttp2, endpoints: [failing] },
+      { name: 'gone', consecutiveFailures: 5, active: 0, waiting: 0, connections: 0, tunnels: 0, http2: noHttp2, endpoints: [failing] },
     ],
     accessLog: { lines: 0, dropped: 0, failures: 0 },
   }
@@ -143,6 +150,8 @@ test('the page draws what /metrics.json and /readyz say', async () => {
   )
   assert.equal(elements.get('streams')?.hidden, false)
   assert.match(text('http2'), /clients of web\|1\|7\|10\|2\.5\|CANCEL 3\|$/)
+  assert.equal(elements.get('tunnels')?.hidden, false)
+  assert.match(text('tunnelled'), /api\|1\|1\|0\|1\.0 KiB\|2\.0 KiB\|–\|–\|–$/)
   assert.match(text('routes'), /api\|10\|2xx 9 {2}5xx 1\|connect_failed 1\|1\.00 ms\|1\.00 ms\|12\.50 ms/)
   assert.match(text('clusters'), /app\|.*\| {3}h:1\|out\|0\|4\|3\|10\|1\|1\|0\.50 ms\|0\.50 ms\|11\.00 ms/)
   assert.match(text('clusters'), / {3}h:2\|failing\|.*\| {3}h:3\|in\|.*\|gone\|unusable\|/)

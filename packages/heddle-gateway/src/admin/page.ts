@@ -111,6 +111,11 @@ function show(now, ready) {
   $('streams').hidden = http2.length === 0
   table('http2', ['HTTP/2', 'connections', 'open streams', 'frames sent', 'frames per write', 'resets sent', 'resets received'], http2.map(([name, counts]) => [
     name, number(counts.connections), number(counts.streams), number(counts.frames), counts.framesPerWrite.toFixed(1), codes(counts.resetsSent), codes(counts.resetsReceived)]))
+  const tunnelled = now.routes.filter((route) => route.tunnels.opened > 0)
+  $('tunnels').hidden = tunnelled.length === 0
+  table('tunnelled', ['tunnels of route', 'open', 'opened', 'closed', 'in', 'out', 'open for p50', 'p99', 'longest'], tunnelled.map(({ name, tunnels }) => [
+    name, number(tunnels.open), number(tunnels.opened), number(tunnels.closed), bytes(tunnels.received), bytes(tunnels.sent),
+    ms(tunnels.duration.p50, tunnels.duration.count), ms(tunnels.duration.p99, tunnels.duration.count), ms(tunnels.duration.max, tunnels.duration.count)]))
   $('calls').hidden = now.grpc.length === 0
   table('grpc', ['gRPC method', 'route', 'calls', 'status', 'mean'], now.grpc.map((method) => [
     method.service + '/' + method.method, method.route, number(method.calls), statuses(method), ms(method.avg, method.calls)]))
@@ -147,7 +152,7 @@ export const adminPage: string = `<!doctype html>
 ${card('rate', 'requests/s')}${card('active', 'under way')}${card('total', 'requests')}${card('p50', 'median latency')}${card('p99', '99th percentile')}${card('failed', 'answered or cut by the gateway')}
 <div class="card wide"><svg viewBox="0 0 600 64" preserveAspectRatio="none" aria-hidden="true"><path id="line" fill="none" stroke="currentColor" stroke-width="1.5" vector-effect="non-scaling-stroke" class="good"/></svg><span id="peak"></span></div>
 </div>
-${section('listeners', 'Listeners')}${section('routes', 'Routes')}${section('clusters', 'Clusters')}<div id="streams" hidden>${section('http2', 'HTTP/2')}</div><div id="calls" hidden>${section('grpc', 'gRPC')}</div>${section('processes', 'Processes')}
+${section('listeners', 'Listeners')}${section('routes', 'Routes')}${section('clusters', 'Clusters')}<div id="streams" hidden>${section('http2', 'HTTP/2')}</div><div id="tunnels" hidden>${section('tunnelled', 'Tunnels')}</div><div id="calls" hidden>${section('grpc', 'gRPC')}</div>${section('processes', 'Processes')}
 </main>
 <script>${script}</script>
 `

@@ -16,6 +16,7 @@ function snapshotOf(clusters: Record<string, readonly boolean[]>): Snapshot {
       active: 0,
       waiting: 0,
       connections: 0,
+      tunnels: 0,
       http2: noHttp2,
       endpoints: failing.map((fails, index) => ({
         name: `e${index}:1`,

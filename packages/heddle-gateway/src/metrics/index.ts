@@ -19,5 +19,6 @@ export {
   type Http2Summary,
   type RequestSummary,
   type Summary,
+  type TunnelSummary,
 } from './summary.ts'
 export { Traffic, type TrafficSnapshot } from './traffic.ts'

@@ -18,6 +18,7 @@ function snapshotOf(endpoint: Partial<EndpointStats>, consecutiveFailures = 5): 
         active: 0,
         waiting: 0,
         connections: 0,
+        tunnels: 0,
         http2: noHttp2,
         endpoints: [{ ...idle, ...unknown, ...endpoint }],
       },

@@ -105,6 +105,7 @@ export function mergeSnapshots(parts: readonly Snapshot[]): Snapshot {
         active: a.active + b.active,
         waiting: a.waiting + b.waiting,
         connections: a.connections + b.connections,
+        tunnels: a.tunnels + b.tunnels,
         http2: addHttp2(a.http2, b.http2),
         endpoints: mergeBy([...a.endpoints, ...b.endpoints], (x, y) => ({
           ...x,
@@ -168,6 +169,7 @@ export function pastOf(parts: readonly Snapshot[]): Snapshot {
       active: 0,
       waiting: 0,
       connections: 0,
+      tunnels: 0,
       http2: pastHttp2(cluster.http2),
       // `ejected` stays out of the vote on whether every process took it out.
       endpoints: cluster.endpoints.map((endpoint) => ({
@@ -197,22 +199,34 @@ export function withPast(living: readonly Snapshot[], past: Snapshot | undefined
   return mergeSnapshots([now, { ...past, clusters }])
 }
 
+interface Merged {
+  readonly entry: DurationSnapshot
+  readonly durations: LogHistogram
+  readonly latencies: LogHistogram
+  tunnels: LogHistogram | undefined
+}
+
 function mergeDurations(entries: readonly DurationSnapshot[]): DurationSnapshot[] {
-  const merged = new Map<string, { entry: DurationSnapshot; durations: LogHistogram; latencies: LogHistogram }>()
+  const merged = new Map<string, Merged>()
   for (const entry of entries) {
     const key = [entry.listener, entry.route, entry.cluster, entry.endpoint].join(' ')
     let into = merged.get(key)
     if (into === undefined) {
-      into = { entry, durations: new LogHistogram(), latencies: new LogHistogram() }
+      into = { entry, durations: new LogHistogram(), latencies: new LogHistogram(), tunnels: undefined }
       merged.set(key, into)
     }
     into.durations.merge(entry.durations)
     into.latencies.merge(entry.latencies)
+    if (entry.tunnels !== undefined) {
+      into.tunnels ??= new LogHistogram()
+      into.tunnels.merge(entry.tunnels)
+    }
   }
-  return [...merged.values()].map(({ entry, durations, latencies }) => ({
+  return [...merged.values()].map(({ entry, durations, latencies, tunnels }) => ({
     ...entry,
     durations: durations.snapshot(),
     latencies: latencies.snapshot(),
+    tunnels: tunnels?.snapshot(),
   }))
 }
 

@@ -106,6 +106,12 @@ export function familiesOf(snapshot: Snapshot): FamilySnapshot[] {
     ),
     family(
       'gauge',
+      'heddle_cluster_open_tunnels',
+      'Open tunnels to a cluster.',
+      perCluster((cluster) => cluster.tunnels),
+    ),
+    family(
+      'gauge',
       'http_client_open_connections',
       'Open connections to an endpoint.',
       perEndpoint((endpoint) => endpoint.connections),

@@ -60,6 +60,22 @@ export interface Http2Summary extends Http2Counts {
   readonly framesPerWrite: number
 }
 
+/** Tunnels (WebSockets), which are counted apart: they last as long as their users like. */
+export interface TunnelSummary {
+  /** Open now. */
+  readonly open: number
+  /** Opened, ever … */
+  readonly opened: number
+  /** … and closed. */
+  readonly closed: number
+  /** Bytes from clients … */
+  readonly received: number
+  /** … and to clients, of those that are open too. */
+  readonly sent: number
+  /** How long those were open that are over. */
+  readonly duration: DurationSummary
+}
+
 /** Requests that are over: of the whole gateway, of a listener, or of a route. */
 export interface RequestSummary {
   /** Finished requests by what was answered: `2xx`, …; `none` when the client was gone first. */
@@ -74,6 +90,7 @@ export interface RequestSummary {
   readonly latency: DurationSummary
   /** From the request's head to the end of the exchange, so as long as it streamed; of tunnels to their opening. */
   readonly duration: DurationSummary
+  readonly tunnels: TunnelSummary
 }
 
 /** How a cluster is doing. */
@@ -88,6 +105,8 @@ export interface ClusterSummary {
   readonly waiting: number
   /** Upstream connections in any state. */
   readonly connections: number
+  /** Open tunnels. */
+  readonly tunnels: number
   readonly http2: Http2Summary
   readonly endpoints: readonly (EndpointStats & { readonly latency: DurationSummary; readonly duration: DurationSummary })[]
   /** From the beginning of the last attempt, the wait for a connection included, to the response's head. */
@@ -153,6 +172,17 @@ function summarizeRequests(snapshot: Snapshot, where: Where, durations: readonly
     received: sumOf(snapshot, 'heddle_server_request_content_bytes_total', where),
     sent: sumOf(snapshot, 'heddle_server_response_content_bytes_total', where),
     ...summarizeTimes(durations),
+    tunnels: {
+      open: sumOf(snapshot, 'heddle_server_open_tunnels', where),
+      opened: sumOf(snapshot, 'heddle_server_tunnels_opened_total', where),
+      closed: sumOf(snapshot, 'heddle_server_tunnels_closed_total', where),
+      received: sumOf(snapshot, 'heddle_server_tunnel_bytes_total', { ...where, heddle_direction: 'received' }),
+      sent: sumOf(snapshot, 'heddle_server_tunnel_bytes_total', { ...where, heddle_direction: 'sent' }),
+      duration: summarizeHistograms(
+        durations.flatMap(({ tunnels }) => (tunnels === undefined ? [] : [tunnels])),
+        1,
+      ),
+    },
   }
 }
 
@@ -222,10 +252,11 @@ function summarizeTimes(parts: readonly DurationSnapshot[]): { latency: Duration
   }
 }
 
-function summarizeHistograms(parts: readonly LogHistogramSnapshot[]): DurationSummary {
+/** `perMs`: how many of the histograms' unit are a ms. */
+function summarizeHistograms(parts: readonly LogHistogramSnapshot[], perMs: 1 | 1_000 = 1_000): DurationSummary {
   const histogram = new LogHistogram()
   for (const part of parts) histogram.merge(part)
-  const ms = (micros: number): number => Math.round(micros) / 1_000
+  const ms = (value: number): number => Math.round(value * (1_000 / perMs)) / 1_000
   const { count } = histogram
   return {
     count,

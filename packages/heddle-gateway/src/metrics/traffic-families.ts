@@ -1,6 +1,7 @@
 import type { RequestRecord } from '../record.ts'
 import { MethodNames } from './calls.ts'
 import { HistogramFamily, ValueFamily, type FamilySnapshot, type HistogramSeries, type Labels } from './family.ts'
+import { TunnelFamilies } from './tunnels.ts'
 
 /** OpenTelemetry's advice for `http.server.request.duration` and `http.client.request.duration`, seconds. */
 const durationBounds = [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10]
@@ -53,11 +54,7 @@ export class Families {
     'heddle_server_response_content_bytes_total',
     'Bytes of content sent in responses.',
   )
-  readonly tunnels: ValueFamily = new ValueFamily(
-    'counter',
-    'heddle_server_tunnels_total',
-    'Upgrades and CONNECTs that became tunnels and are over.',
-  )
+  readonly tunnels: TunnelFamilies = new TunnelFamilies()
   readonly errors: ValueFamily = new ValueFamily(
     'counter',
     'heddle_errors_total',
@@ -71,8 +68,8 @@ export class Families {
 
   snapshot(): FamilySnapshot[] {
     const { server, serverLatency, active, client, clientLatency, rpc, received, sent, tunnels, errors, retries } = this
-    const all = [server, serverLatency, active, received, sent, tunnels, rpc, client, clientLatency, retries, errors]
-    return all.map((family) => family.snapshot())
+    const all = [server, serverLatency, active, received, sent, rpc, client, clientLatency, retries, errors]
+    return [...all.map((family) => family.snapshot()), ...tunnels.snapshot()]
   }
 }
 

@@ -67,6 +67,7 @@ function snapshotOf(traffic: Traffic, pid = 1): Snapshot {
         active: 1,
         waiting: 0,
         connections: 1,
+        tunnels: 0,
         http2: { connections: 1, streams: 3, frames: 9, writes: 3, resetsSent: {}, resetsReceived: { REFUSED_STREAM: 1 } },
         endpoints: [
           {
@@ -165,20 +166,59 @@ describe('metrics', () => {
     assert.equal(samples(text(snapshotOf(traffic)), 'http_server_active_requests')[0]?.value, 1)
   })
 
-  test('count bytes, tunnels, retries and errors', () => {
+  test('count bytes, retries and errors', () => {
     const traffic = new Traffic(listeners)
     serve(traffic, { requestSize: 7, responseSize: 11, attempts: 3 })
     serve(traffic, { status: 502, reason: 'connect_failed', requestSize: 1 })
-    serve(traffic, { tunnel: true, timeToHead: 2, duration: 3_600_000 })
     const families = text(snapshotOf(traffic))
     const value = (name: string, labels = {}): number | undefined => samples(families, name, labels)[0]?.value
     assert.equal(value('heddle_server_request_content_bytes_total'), 8)
-    assert.equal(value('heddle_server_response_content_bytes_total'), 211)
-    assert.equal(value('heddle_server_tunnels_total'), 1)
+    assert.equal(value('heddle_server_response_content_bytes_total'), 111)
     assert.equal(value('heddle_upstream_retries_total', { heddle_cluster: 'app' }), 2)
     assert.equal(value('heddle_errors_total', { error_type: 'connect_failed', http_route: 'api', heddle_cluster: 'app' }), 1)
     assert.equal(value('http_server_request_duration_seconds_count', { error_type: 'connect_failed', http_response_status_code: '502' }), 1)
-    assert.equal(summarize(snapshotOf(traffic), 0).requests.duration.max, 20)
+  })
+
+  test('count tunnels apart: how many, how long, and bytes also while they are open', () => {
+    const traffic = new Traffic(listeners)
+    const begin = (): RequestRecord => {
+      const begun = record({ tunnel: true, status: 101, timeToHead: 2, upstreamLatency: 1, responseSize: 0 })
+      traffic.onRequestStart('web')
+      traffic.onTunnelStart(begun)
+      return begun
+    }
+    serve(traffic)
+    const [first, second] = [begin(), begin()]
+    Object.assign(first, { requestSize: 5, responseSize: 50 })
+    Object.assign(second, { requestSize: 7, responseSize: 70 })
+    const now = (): { value(name: string, labels?: Record<string, string>): number | undefined } => {
+      const families = text(snapshotOf(traffic))
+      return { value: (name, labels = {}) => samples(families, name, labels)[0]?.value }
+    }
+    const open = now()
+    assert.deepEqual([open.value('heddle_server_open_tunnels'), open.value('heddle_server_tunnels_opened_total')], [2, 2])
+    assert.equal(open.value('heddle_server_tunnel_bytes_total', { heddle_direction: 'received', http_route: 'api' }), 12)
+
+    // Days are no ceiling.
+    traffic.onRequestEnd(Object.assign(first, { responseSize: 60, duration: 200_000_002 }))
+    traffic.onRequestEnd(Object.assign(second, { duration: 1_002, reason: 'shutdown' }))
+    const over = now()
+    assert.deepEqual([over.value('heddle_server_open_tunnels'), over.value('heddle_server_tunnel_duration_seconds_sum')], [0, 200_001])
+    assert.equal(over.value('heddle_server_tunnels_closed_total', { error_type: 'shutdown' }), 1)
+    assert.equal(over.value('heddle_server_tunnel_bytes_total', { heddle_direction: 'sent' }), 130)
+    assert.equal(over.value('heddle_server_response_content_bytes_total'), 100, 'they are no content')
+
+    const alone = snapshotOf(traffic, 2)
+    for (const snapshot of [mergeSnapshots([alone]), withPast([snapshotOf(new Traffic(listeners))], pastOf([alone]))]) {
+      const { requests, listeners: served, routes } = summarize(snapshot, 0)
+      for (const { tunnels, duration, latency } of [requests, served[0], routes[0]] as (typeof requests)[]) {
+        const { duration: lasted, ...counts } = tunnels
+        assert.deepEqual(counts, { open: 0, opened: 2, closed: 2, received: 12, sent: 130 })
+        assert.deepEqual([lasted.count, lasted.min, lasted.max], [2, 1_000, 200_000_000])
+        // What can be slow about a tunnel as a request is its opening.
+        assert.deepEqual([duration.count, duration.min, duration.max, latency.min], [3, 2, 20, 2])
+      }
+    }
   })
 
   test('give an error type to what the upstream failed with, and no status where none was sent', () => {

@@ -3,6 +3,7 @@ import { CallTraffic } from './calls.ts'
 import type { FamilySnapshot, HistogramSeries, Labels, Series } from './family.ts'
 import { LogHistogram, type LogHistogramSnapshot } from './histogram.ts'
 import { Families, Outcomes } from './traffic-families.ts'
+import { TunnelTraffic } from './tunnels.ts'
 
 /** Endpoints of one cluster whose requests are counted apart; names that change their addresses leave old ones behind. */
 const endpointLimit = 128
@@ -17,6 +18,8 @@ export interface DurationSnapshot {
   readonly durations: LogHistogramSnapshot
   /** Until the response's head, of those that had one. */
   readonly latencies: LogHistogramSnapshot
+  /** How long tunnels were open, ms. Undefined: there was none. */
+  readonly tunnels: LogHistogramSnapshot | undefined
 }
 
 /** All that {@link Traffic} counted, in a form that survives a trip between processes. */
@@ -47,6 +50,10 @@ export class Traffic implements ProxyObserver {
     this.#listener(listener).active.value++
   }
 
+  onTunnelStart(record: RequestRecord): void {
+    this.#listener(record.listener).route(record.route).startTunnel(record)
+  }
+
   onRequestEnd(record: RequestRecord): void {
     const listener = this.#listener(record.listener)
     listener.active.value--
@@ -69,14 +76,16 @@ export class Traffic implements ProxyObserver {
     for (const listener of this.#listeners.values()) {
       for (const route of listener.routes.values()) {
         const names = { listener: listener.name, route: route.name, cluster: '', endpoint: '' }
-        served.push({ ...names, durations: route.durations.snapshot(), latencies: route.latencies.snapshot() })
+        route.tunnels?.refresh()
+        const tunnels = route.tunnels?.durations.snapshot()
+        served.push({ ...names, durations: route.durations.snapshot(), latencies: route.latencies.snapshot(), tunnels })
       }
     }
     const upstream: DurationSnapshot[] = []
     for (const [cluster, endpoints] of this.#clusters) {
       for (const [endpoint, { durations, latencies }] of endpoints) {
         const names = { listener: '', route: '', cluster, endpoint }
-        upstream.push({ ...names, durations: durations.snapshot(), latencies: latencies.snapshot() })
+        upstream.push({ ...names, durations: durations.snapshot(), latencies: latencies.snapshot(), tunnels: undefined })
       }
     }
     return { families: this.#families.snapshot(), served, upstream }
@@ -152,6 +161,8 @@ class RouteTraffic {
   readonly outcomes: Outcomes
   /** Undefined until the first call of gRPC. */
   calls: CallTraffic | undefined
+  /** Undefined until the first one. */
+  tunnels: TunnelTraffic | undefined
   readonly received: Series
   readonly sent: Series
   readonly families: Families
@@ -168,9 +179,15 @@ class RouteTraffic {
     ]
     this.latency = families.serverLatency.series(this.labels)
     this.calls = undefined
+    this.tunnels = undefined
     this.outcomes = new Outcomes(families.server, [...this.labels, ['url_scheme', listener.scheme]])
     this.received = families.received.series(this.labels)
     this.sent = families.sent.series(this.labels)
+  }
+
+  startTunnel(record: RequestRecord): void {
+    this.tunnels ??= new TunnelTraffic(this.families.tunnels, this.labels)
+    this.tunnels.start(record)
   }
 
   count(record: RequestRecord): void {
@@ -189,9 +206,12 @@ class RouteTraffic {
       this.calls ??= new CallTraffic(this.families.rpc, this.families.methods, this.labels)
       this.calls.find(record, grpc).record(duration / 1_000)
     }
+    if (record.tunnel) {
+      this.tunnels?.end(record)
+      return
+    }
     this.received.value += record.requestSize
     this.sent.value += record.responseSize
-    if (record.tunnel) this.families.tunnels.series(this.labels).value++
   }
 }
 

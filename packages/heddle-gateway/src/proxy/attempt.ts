@@ -38,6 +38,8 @@ export class Attempt implements ClientExchangeHandler, Waiting {
   /** Failures in a row before this one had a response head; -1 until then. */
   earlierStreak: number
   cancelReason: CancelReason
+  /** It became a tunnel. */
+  isTunnel: boolean
 
   constructor(forward: Forward, cluster: Cluster, endpoint: Endpoint, replayable: boolean, now: Instant) {
     this.forward = forward
@@ -58,6 +60,7 @@ export class Attempt implements ClientExchangeHandler, Waiting {
     this.startedAt = now
     this.earlierStreak = -1
     this.cancelReason = CancelReason.NoError
+    this.isTunnel = false
   }
 
   /** Goes to the pool. False: the cluster is closed, and the attempt over. */
@@ -110,9 +113,9 @@ export class Attempt implements ClientExchangeHandler, Waiting {
 
   /** As `cancel`, because it took too long: that counts against an endpoint that had all of the request. */
   giveUp(now: Instant): void {
-    const { requestEnded, isTunnelRequest } = this.forward
+    const { content, isTunnelRequest } = this.forward
     // Before the end of the request it was its client who was slow.
-    if (this.exchange !== undefined && (requestEnded || isTunnelRequest)) this.blame(now)
+    if (this.exchange !== undefined && (content.ended || isTunnelRequest)) this.blame(now)
     this.cancel(CancelReason.Timeout)
   }
 
@@ -182,12 +185,19 @@ export class Attempt implements ClientExchangeHandler, Waiting {
     this.over = true
     this.endWait()
     this.cluster.finish(this.endpoint)
+    if (this.isTunnel) this.cluster.tunnels--
     const { detached } = this
     const tunnel = this.forward.isTunnelRequest
     if (error !== undefined && !detached && blamesEndpoint(error, this.earlierStreak >= 0, tunnel) && !this.wasStale(error))
       this.blame(this.forward.proxy.clock.now())
     else if (this.earlierStreak < 0) this.endpoint.health.endUndecided(this.trial)
     if (!detached) this.forward.onUpstreamClose(this, error)
+  }
+
+  /** What was asked for is there. */
+  becomeTunnel(): void {
+    this.isTunnel = true
+    this.cluster.tunnels++
   }
 
   blame(now: Instant): void {

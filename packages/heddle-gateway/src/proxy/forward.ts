@@ -17,17 +17,14 @@ import { answerFor, type Answer } from './answer.ts'
 import { Attempt } from './attempt.ts'
 import type { DeadlineQueue, Waiting } from './deadlines.ts'
 import { grpcStatusOf, statusOfHttp, statusOfReason } from './grpc.ts'
-import { HeldContent } from './held-content.ts'
 import { IdleWatch } from './idle-watch.ts'
 import { planRequest, Refusal, type Plan } from './plan.ts'
 import type { ListenerState, Proxy } from './proxy.ts'
 import { clientCancelReason, upstreamCancelReason, type Reason } from './reason.ts'
 import { recordClientError, startRecord } from './recording.ts'
+import { RequestContent } from './request-content.ts'
 import { requestTrailers } from './request-fields.ts'
 import { Tunnel, type TunnelOwner } from './tunnel.ts'
-
-/** Request content kept until the response begins, so that it can be sent again, bytes. */
-const replayLimit = 65_536
 
 /**
  * How far a request has come.
@@ -68,12 +65,7 @@ export class Forward implements ExchangeHandler, Waiting, TunnelOwner {
   attempt: Attempt | undefined
   /** Endpoints that failed this request. */
   tried: Endpoint[] | undefined
-  /** Request content that came before there was a connection, and, while `replayable`, all after it. */
-  held: HeldContent | undefined
-  /** `held` is all the content that came so far. */
-  replayable: boolean
-  trailers: Fields | undefined
-  requestEnded: boolean
+  readonly content: RequestContent
   responseEnded: boolean
   /** Request content the client got credit for. */
   credited: number
@@ -101,10 +93,7 @@ export class Forward implements ExchangeHandler, Waiting, TunnelOwner {
     this.isTunnelRequest = false
     this.attempt = undefined
     this.tried = undefined
-    this.held = undefined
-    this.replayable = true
-    this.trailers = undefined
-    this.requestEnded = false
+    this.content = new RequestContent()
     this.responseEnded = false
     this.credited = 0
     this.received = 0
@@ -118,16 +107,16 @@ export class Forward implements ExchangeHandler, Waiting, TunnelOwner {
   onHead(head: Head, end: boolean): void {
     const { proxy, listener, exchange } = this
     this.startedAt = proxy.clock.now()
-    this.requestEnded = end
+    this.content.ended = end
     this.record = startRecord(exchange, listener.config.name, head, proxy.clock.wallTime())
     proxy.startRequest(listener)
     this.admit(head, this.record)
   }
 
   onData(buffer: Uint8Array, start: number, limit: number, end: boolean): void {
-    const { phase } = this
+    const { phase, content } = this
     if (this.record !== undefined) this.record.requestSize += limit - start
-    if (end) this.requestEnded = true
+    if (end) content.ended = true
     if (phase === Phase.Answered || phase === Phase.Closed) return
     if (this.tunnel !== undefined) {
       this.tunnel.fromClient(buffer, start, limit, end)
@@ -136,11 +125,12 @@ export class Forward implements ExchangeHandler, Waiting, TunnelOwner {
     const upstream = this.attempt?.exchange
     if (upstream === undefined || this.isTunnelRequest) {
       // Bounded by the receive window: there is no credit for it before it has been sent.
-      if (limit > start) this.hold(buffer, start, limit)
+      if (limit > start) content.hold(buffer, start, limit)
       return
-    } else if (this.replayable && limit > start) {
-      const copy = this.keepForReplay(buffer, start, limit)
-      if (copy !== undefined) {
+    } else if (content.replayable && limit > start) {
+      const copy = content.keepForReplay(buffer, start, limit)
+      if (copy === undefined) (this.attempt as Attempt).replayable = false
+      else {
         upstream.sendOwned(copy, end)
         if (end) this.requestSent()
         return
@@ -151,9 +141,9 @@ export class Forward implements ExchangeHandler, Waiting, TunnelOwner {
   }
 
   onTrailers(fields: Fields): void {
-    this.requestEnded = true
     const sent = requestTrailers(fields)
-    this.trailers = sent
+    this.content.ended = true
+    this.content.trailers = sent
     if (this.phase !== Phase.Trying && this.phase !== Phase.Responding) return
     this.attempt?.exchange?.sendTrailers(sent)
     this.requestSent()
@@ -188,7 +178,7 @@ export class Forward implements ExchangeHandler, Waiting, TunnelOwner {
     this.phase = Phase.Closed
     this.attempt = undefined
     this.record = undefined
-    this.held = undefined
+    this.content.drop()
     if (record.grpc !== undefined && record.grpcStatus < 0) {
       record.grpcStatus = record.reason === '' ? statusOfHttp(record.status) : statusOfReason(record.reason as Reason)
     }
@@ -201,7 +191,7 @@ export class Forward implements ExchangeHandler, Waiting, TunnelOwner {
 
   /** A connection is there, possibly another one than before: everything is sent from the beginning. */
   onUpstreamOpen(attempt: Attempt, upstream: Exchange): void {
-    const { plan, held, trailers, requestEnded } = this
+    const { plan, content } = this
     const { head } = plan as Plan
     ;(this.record as RequestRecord).upstreamProtocol = upstream.protocol
     const { streamWindow } = (plan as Plan).route.config
@@ -222,12 +212,11 @@ export class Forward implements ExchangeHandler, Waiting, TunnelOwner {
       this.requestSent()
       return
     }
-    upstream.sendHead(head, requestEnded && held === undefined && trailers === undefined)
-    held?.sendTo(upstream, requestEnded && trailers === undefined)
-    if (trailers !== undefined) upstream.sendTrailers(trailers)
+    upstream.sendHead(head, content.isEmpty)
+    content.sendTo(upstream)
     if (streamWindow !== undefined) upstream.limitWindow?.(streamWindow)
-    attempt.replayable = this.replayable
-    if (requestEnded) this.requestSent()
+    attempt.replayable = content.replayable
+    if (content.ended) this.requestSent()
   }
 
   /** The request is complete, its answer due within some time. */
@@ -261,8 +250,7 @@ export class Forward implements ExchangeHandler, Waiting, TunnelOwner {
       this.exchange.ignoreUpgrade?.()
     }
     this.phase = Phase.Responding
-    this.replayable = false
-    this.held = undefined
+    this.content.drop()
     this.exchange.sendHead(sent, end)
     if (end) {
       // Trailers-only, if it is an answer of gRPC.
@@ -396,7 +384,7 @@ export class Forward implements ExchangeHandler, Waiting, TunnelOwner {
     }
     this.plan = plan
     plan.route.active++
-    if (config.streamWindow !== undefined && !this.requestEnded) exchange.limitWindow?.(config.streamWindow)
+    if (config.streamWindow !== undefined && !this.content.ended) exchange.limitWindow?.(config.streamWindow)
     this.isTunnelRequest = head.method === 'CONNECT'
     this.phase = Phase.Trying
     if (plan.grpcTimeout !== Infinity) {
@@ -408,7 +396,7 @@ export class Forward implements ExchangeHandler, Waiting, TunnelOwner {
   }
 
   private start(endpoint: Endpoint, plan: Plan, record: RequestRecord): void {
-    const attempt = new Attempt(this, plan.cluster, endpoint, this.replayable, this.proxy.clock.now())
+    const attempt = new Attempt(this, plan.cluster, endpoint, this.content.replayable, this.proxy.clock.now())
     record.attempts++
     record.endpoint = endpoint.name
     this.attempt = attempt
@@ -419,7 +407,7 @@ export class Forward implements ExchangeHandler, Waiting, TunnelOwner {
   private retry(attempt: Attempt, error: HeddleError): boolean {
     const plan = this.plan as Plan
     const record = this.record as RequestRecord
-    if (!this.replayable || record.attempts > plan.route.config.retry.attempts) return false
+    if (!this.content.replayable || record.attempts > plan.route.config.retry.attempts) return false
     const stale = attempt.wasStale(error)
     // RFC 9110 §9.2.2: what may have been acted on is sent again only if that changes nothing.
     if (!error.unprocessed && !(stale && isIdempotent(plan.head.method))) return false
@@ -442,13 +430,13 @@ export class Forward implements ExchangeHandler, Waiting, TunnelOwner {
   private answer({ status, fields, content, grpcStatus }: Answer, record: RequestRecord): void {
     const { exchange } = this
     this.phase = Phase.Answered
-    this.held = undefined
+    this.content.drop()
     record.status = status
     record.grpcStatus = grpcStatus
     this.stopClocks()
     exchange.sendHead(responseHead(status, fields), content.length === 0)
     if (content.length > 0) exchange.sendOwned(content, true)
-    if (!this.requestEnded) exchange.discard()
+    if (!this.content.ended) exchange.discard()
   }
 
   /** Ends a response that cannot be completed so that the client sees it. */
@@ -461,10 +449,11 @@ export class Forward implements ExchangeHandler, Waiting, TunnelOwner {
   }
 
   private openTunnel(attempt: Attempt, head: Head, record: RequestRecord): void {
-    const { proxy, held, requestEnded, exchange } = this
+    const { proxy, exchange } = this
+    const { held, ended } = this.content
     const { route, head: asked } = this.plan as Plan
     this.phase = Phase.Tunnel
-    this.held = undefined
+    this.content.drop()
     this.stopClocks()
     record.tunnel = true
     // Towards HTTP/1.1 clients the engine says it in their words.
@@ -472,35 +461,19 @@ export class Forward implements ExchangeHandler, Waiting, TunnelOwner {
     exchange.sendHead(head, false)
     const tunnel = new Tunnel(this, exchange, attempt, asked.protocol === 'websocket', proxy.clock, route.config.tunnelIdleTimeout)
     this.tunnel = tunnel
+    attempt.becomeTunnel()
     proxy.startTunnel(tunnel, record)
-    tunnel.begin(held, requestEnded)
+    tunnel.begin(held, ended)
   }
 
   private endResponse(): void {
     this.responseEnded = true
     this.watch?.stop()
     this.watch = undefined
-    // A refused Upgrade is a request without content, and complete.
-    if (this.requestEnded || this.isTunnelRequest) return
+    if (this.content.ended) return
     // RFC 9112 §9.6: the answer came early; nobody reads the rest of the request.
     this.exchange.discard()
-    this.attempt?.cancel(CancelReason.NoError)
-  }
-
-  // ── Request content ─────────────────────────────────────────────────────────────────────────────
-
-  private hold(buffer: Uint8Array, start: number, limit: number): Uint8Array {
-    this.held ??= new HeldContent()
-    return this.held.add(buffer, start, limit)
-  }
-
-  /** Keeps a copy and returns it; undefined, and never again, if that would be too much. */
-  private keepForReplay(buffer: Uint8Array, start: number, limit: number): Uint8Array | undefined {
-    const size = this.held === undefined ? 0 : this.held.size
-    if (size + limit - start <= replayLimit) return this.hold(buffer, start, limit)
-    this.replayable = false
-    this.held = undefined
-    if (this.attempt !== undefined) this.attempt.replayable = false
-    return undefined
+    // Over HTTP/1.1 a request for a tunnel is complete without one; what it was meant for is never sent.
+    if (!this.isTunnelRequest || this.attempt?.exchange?.protocol !== 'h1') this.attempt?.cancel(CancelReason.NoError)
   }
 }

@@ -42,6 +42,8 @@ export interface ClusterStats {
   readonly consecutiveFailures: number
   /** Upstream connections in any state. */
   readonly connections: number
+  /** Open tunnels. */
+  readonly tunnels: number
   /** Of these, those that speak HTTP/2. */
   readonly http2: Http2Counts
 }
@@ -77,6 +79,8 @@ export class Cluster {
   readonly bodyTimeout: number
   /** Attempts under way at any endpoint. Kept by whoever makes them. */
   active: number
+  /** Of these, those that became tunnels. */
+  tunnels: number
   readonly #clock: Clock
   readonly #client: Client
   readonly #random: () => number
@@ -96,6 +100,7 @@ export class Cluster {
     this.headTimeout = Math.max(config.headTimeout, ...routes.map((route) => route.headTimeout ?? 0))
     this.bodyTimeout = Math.max(config.bodyTimeout, ...routes.map((route) => route.bodyTimeout ?? 0))
     this.active = 0
+    this.tunnels = 0
     this.#clock = clock
     this.#random = options.random ?? Math.random
     this.#connect = options.connect ?? dial
@@ -187,6 +192,7 @@ export class Cluster {
       active: this.active,
       waiting,
       connections,
+      tunnels: this.tunnels,
       http2: {
         connections: http2.connections,
         streams: http2.streams,
