@@ -129,7 +129,7 @@ export class Heartbeat {
     const now = this.#clock.now()
     for (let beat = this.#asked.first; beat !== undefined && beat.due <= now; beat = this.#asked.first) {
       this.#asked.remove(beat)
-      const isAlive = this.#isAlive(beat)
+      const isAlive = this.#isAlive(beat) || beat.core.isHeldBack
       // A socket that is aborted leaves by itself, out of the list it is in.
       this.#look(beat, now)
       if (isAlive) continue
@@ -139,9 +139,19 @@ export class Heartbeat {
     for (let beat = this.#quiet.first; beat !== undefined && beat.due <= now; beat = this.#quiet.first) {
       this.#quiet.remove(beat)
       if (this.#isAlive(beat)) this.#look(beat, now)
+      else if (beat.core.isHeldBack) this.#probe(beat, now)
       else this.#ask(beat, now)
     }
     this.#arm()
+  }
+
+  /**
+   * Nothing is taken from the peer, so nothing can be concluded from its silence; but a connection that is gone
+   * shows itself when something is sent.
+   */
+  #probe(beat: Beat, now: Instant): void {
+    beat.core.connection?.sendPing(noPayload)
+    this.#look(beat, now)
   }
 
   #ask(beat: Beat, now: Instant): void {
@@ -153,8 +163,8 @@ export class Heartbeat {
 
   #isAlive({ core, received, sent }: Beat): boolean {
     const { connection } = core
-    // Not open yet, or closing, for which there are other limits; or held back by this side.
-    if (connection === undefined || core.state !== 'open' || core.isHeldBack) return true
+    // Not open yet, or closing, for which there are other limits.
+    if (connection === undefined || core.state !== 'open') return true
     return connection.bytesReceived > received || (connection.bufferedAmount > 0 && connection.bytesSent > sent)
   }
 }
