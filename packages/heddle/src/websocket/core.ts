@@ -278,8 +278,9 @@ export class SocketCore implements MessageHandler {
     this.#handler?.onPeerClose?.(this.socket, code, reason)
   }
 
-  /** From now on there is a limit to the time that is left. */
-  onClosing(): void {
+  /** From now on there is a limit to the time that is left. `error`: the peer broke a rule, or the handler threw. */
+  onClosing(error?: HeddleError): void {
+    this.error ??= error
     this.#closing = true
     if (this.#closeAlarm !== undefined || this.#aborted || this.closed !== undefined) return
     const { closeTimeout } = this.#limits

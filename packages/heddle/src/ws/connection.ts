@@ -252,7 +252,7 @@ export class WebSocketConnection implements ExchangeHandler, ReceiverOwner {
 
   #tellClosing(): void {
     try {
-      this.handler.onClosing?.()
+      this.handler.onClosing?.(this.#error as HeddleError)
     } catch {
       // It is ending already.
     }

@@ -27,9 +27,9 @@ export interface MessageHandler {
   onPeerClose(code: number, reason: string): void
   /**
    * This side began to end the connection of its own accord: the peer broke a rule, or ended without a Close,
-   * or the handler threw. Nothing can be sent any more; `onClose` follows, if the peer lets it.
+   * or the handler threw. Nothing can be sent any more; `onClose` follows with this error, if the peer lets it.
    */
-  onClosing?(): void
+  onClosing?(error: HeddleError): void
   /**
    * The connection is over: exactly once, and last. `code`, `reason`: of the peer's Close; 1005 if it had
    * none, 1006 if none came. `clean`: both sides sent their Close, and nothing accepted was lost. `error`:
