@@ -21,5 +21,5 @@ export type CloseCode = (typeof CloseCode)[keyof typeof CloseCode]
 
 /** True for a code that may stand in a Close frame: RFC 6455 §7.4.1 and §7.4.2, and the registry's 1012–1014. */
 export function isCloseCode(code: number): boolean {
-  return (code >= 1000 && code <= 1003) || (code >= 1007 && code <= 1014) || (code >= 3000 && code <= 4999)
+  return Number.isInteger(code) && ((code >= 1000 && code <= 1003) || (code >= 1007 && code <= 1014) || (code >= 3000 && code <= 4999))
 }

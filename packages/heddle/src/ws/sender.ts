@@ -60,6 +60,7 @@ export class Sender {
 
   // The message in parts: what its next part's first octet is, and whether it is compressed.
   #partFirst: number
+  #partBinary: boolean
   #partCompress: boolean
   /** Text in parts: half of a surrogate pair. */
   #half: string
@@ -96,6 +97,7 @@ export class Sender {
     this.#firstWaiting = undefined
     this.#lastWaiting = undefined
     this.#partFirst = 0
+    this.#partBinary = false
     this.#partCompress = false
     this.#half = ''
     this.#deflating = false
@@ -166,6 +168,7 @@ export class Sender {
     this.#checkWhole()
     this.inParts = true
     this.#partFirst = binary ? Opcode.Binary : Opcode.Text
+    this.#partBinary = binary
     this.#partCompress = compress && this.#codec !== undefined
     this.#half = ''
   }
@@ -180,7 +183,7 @@ export class Sender {
   }
 
   #encodePart(part: string, end: boolean): Uint8Array {
-    if (this.#partFirst === Opcode.Binary) throw new UsageError('a string in a binary message')
+    if (this.#partBinary) throw new UsageError('a string in a binary message')
     let text = this.#half + part
     this.#half = ''
     const last = text.charCodeAt(text.length - 1)
