@@ -4,7 +4,7 @@ import { CloseCode } from '../ws/index.ts'
 import type { SocketCore, SocketWatcher } from './core.ts'
 import { Heartbeat, type HeartbeatOptions } from './heartbeat.ts'
 import { prepare } from './prepared-message.ts'
-import { checkClose } from './sendable.ts'
+import { checkClose, isPrepared } from './sendable.ts'
 import { coreOf, type PostOptions, type Sendable, type Socket } from './socket.ts'
 
 /** How a {@link SocketGroup} behaves. */
@@ -115,7 +115,7 @@ export class SocketGroup implements Iterable<Socket>, AsyncDisposable {
    */
   broadcast(data: Sendable, options: BroadcastOptions = {}): number {
     const { except, maxBufferedAmount = Infinity, compress, text } = options
-    const message = typeof data === 'string' || !('compressedPayload' in data) ? prepare(data, { text }) : data
+    const message = isPrepared(data) ? data : prepare(data, { text })
     let count = 0
     for (const socket of this.#sockets) {
       if (socket === except || socket.bufferedAmount > maxBufferedAmount) continue

@@ -23,7 +23,8 @@ export function sizeOf(data: Sendable): number {
   return isPrepared(data) ? data.payload.length : data.byteLength
 }
 
-function isPrepared(data: Exclude<Sendable, string>): data is PreparedMessage {
+/** What `prepare` made. */
+export function isPrepared(data: Sendable): data is PreparedMessage {
   return typeof data === 'object' && data !== null && 'compressedPayload' in data
 }
 
