@@ -313,7 +313,7 @@ export class WebSocketConnection implements ExchangeHandler, ReceiverOwner {
   }
 
   receivedControl(opcode: number, buffer: Uint8Array, start: number, limit: number): void {
-    if (opcode === Opcode.Ping) this.#answerPing(buffer, start, limit)
+    if (opcode === Opcode.Ping && !this.#answerPing(buffer, start, limit)) return
     try {
       if (opcode === Opcode.Ping) this.handler.onPing(buffer, start, limit)
       else this.handler.onPong(buffer, start, limit)
@@ -322,18 +322,19 @@ export class WebSocketConnection implements ExchangeHandler, ReceiverOwner {
     }
   }
 
-  #answerPing(buffer: Uint8Array, start: number, limit: number): void {
-    if (this.#closeSent) return
+  /** False: it was one too many. */
+  #answerPing(buffer: Uint8Array, start: number, limit: number): boolean {
+    if (this.#closeSent) return true
     const { ledger } = this.#sender
     if (this.#owedPong === undefined && ledger.waitingPongs < this.#limits.maxQueuedPongs) {
       this.#sender.writeControl(Opcode.Pong, buffer.subarray(start, limit), false)
-      return
+      return true
     }
     // RFC 6455 §5.5.3: it is enough to answer the last of several.
     this.#owedPong = Uint8Array.prototype.slice.call(buffer, start, limit)
-    if (this.#pongsStall && ++this.#unanswered > this.#limits.maxUnansweredPings) {
-      this.failed(CloseCode.PolicyViolation, 'too many Pings, and no Pong is taken')
-    }
+    if (!this.#pongsStall || ++this.#unanswered <= this.#limits.maxUnansweredPings) return true
+    this.failed(CloseCode.PolicyViolation, 'too many Pings, and no Pong is taken')
+    return false
   }
 
   #maybeAnswerPing(): void {
