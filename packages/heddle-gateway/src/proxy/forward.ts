@@ -243,7 +243,7 @@ export class Forward implements ExchangeHandler, Waiting, TunnelOwner {
     const sent = this.listener.response(head, upstream)
     if (this.isTunnelRequest && status < 300) {
       if (upstream.upgradeIgnored !== true) {
-        this.openTunnel(attempt, sent, record)
+        this.openTunnel(attempt, sent, end, record)
         return
       }
       // RFC 9110 §7.8: the upstream took it for an ordinary GET, and so does the client's connection.
@@ -448,7 +448,8 @@ export class Forward implements ExchangeHandler, Waiting, TunnelOwner {
     this.exchange.cancel(how)
   }
 
-  private openTunnel(attempt: Attempt, head: Head, record: RequestRecord): void {
+  /** `end`: of what the upstream has to say. */
+  private openTunnel(attempt: Attempt, head: Head, end: boolean, record: RequestRecord): void {
     const { proxy, exchange } = this
     const { held, ended } = this.content
     const { route, head: asked } = this.plan as Plan
@@ -462,8 +463,8 @@ export class Forward implements ExchangeHandler, Waiting, TunnelOwner {
     const tunnel = new Tunnel(this, exchange, attempt, asked.protocol === 'websocket', proxy.clock, route.config.tunnelIdleTimeout)
     this.tunnel = tunnel
     attempt.becomeTunnel()
+    tunnel.begin(held, ended, end)
     proxy.startTunnel(tunnel, record)
-    tunnel.begin(held, ended)
   }
 
   private endResponse(): void {
@@ -473,7 +474,7 @@ export class Forward implements ExchangeHandler, Waiting, TunnelOwner {
     if (this.content.ended) return
     // RFC 9112 §9.6: the answer came early; nobody reads the rest of the request.
     this.exchange.discard()
-    // Over HTTP/1.1 a request for a tunnel is complete without one; what it was meant for is never sent.
-    if (!this.isTunnelRequest || this.attempt?.exchange?.protocol !== 'h1') this.attempt?.cancel(CancelReason.NoError)
+    // Without its tunnel a request for one is complete: the engine sends nothing of what was meant for it.
+    if (!this.isTunnelRequest) this.attempt?.cancel(CancelReason.NoError)
   }
 }

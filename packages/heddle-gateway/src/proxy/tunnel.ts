@@ -9,6 +9,8 @@ import type { Reason } from './reason.ts'
 /** ms between the Close that we send to both ends of a WebSocket and the cut, if they do not come to an end of their own. */
 const closeTimeout = 5_000
 
+const noBytes = new Uint8Array(0)
+
 /** What a tunnel is part of. */
 export interface TunnelOwner {
   /** The tunnel is about to be closed by us. */
@@ -50,10 +52,12 @@ export class Tunnel {
     this.upstreamOver = false
   }
 
-  /** What the client said before the tunnel was open. */
-  begin(held: HeldContent | undefined, requestEnded: boolean): void {
-    if (held !== undefined) held.sendTo(this.toUpstream, requestEnded)
-    else if (requestEnded) this.toUpstream.end()
+  /** Passes on what was said before the tunnel was open: what the client said, and whether that or the upstream's was all. */
+  begin(held: HeldContent | undefined, clientEnded: boolean, upstreamEnded: boolean): void {
+    const { toUpstream, toClient } = this
+    if (held !== undefined) held.sendTo(toUpstream, clientEnded)
+    else if (clientEnded) toUpstream.pass(noBytes, 0, 0, true)
+    if (upstreamEnded) toClient.pass(noBytes, 0, 0, true)
   }
 
   fromClient(buffer: Uint8Array, start: number, limit: number, end: boolean): void {

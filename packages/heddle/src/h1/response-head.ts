@@ -1,4 +1,4 @@
-import { combinedFieldValue, isFieldValue, noLength, UsageError, type Head } from '../http/index.ts'
+import { combinedFieldValue, isFieldValue, noLength, UsageError, type Fields, type Head } from '../http/index.ts'
 import { dateLine, FieldEncoder, fieldsSize, statusLine, writeText } from './encoder.ts'
 import { Framing } from './message.ts'
 import type { SendQueue } from './send-queue.ts'
@@ -86,15 +86,15 @@ export function writeInformationalHead(queue: SendQueue, head: Head): void {
  * Queues the head that opens a tunnel: the 2xx of CONNECT, or the 101 of an Upgrade to `protocol`.
  * `accept` is Sec-WebSocket-Accept, or empty.
  */
-export function writeTunnelHead(queue: SendQueue, head: Head, protocol: string, accept: string, date: string): void {
-  const line = statusLine(protocol === '' ? head.status : 101)
-  queue.reserve(line.length + fieldsSize(head.fields) + extras + 2 * protocol.length + accept.length)
+export function writeTunnelHead(queue: SendQueue, status: number, fields: Fields, protocol: string, accept: string, date: string): void {
+  const line = statusLine(protocol === '' ? status : 101)
+  queue.reserve(line.length + fieldsSize(fields) + extras + 2 * protocol.length + accept.length)
   const { buffer } = queue
   let at = queue.limit
   line.copy(buffer, at)
   at += line.length
   // RFC 9110 §9.3.6: neither Content-Length nor Transfer-Encoding.
-  at = responseFields.write(head.fields, buffer, at, true)
+  at = responseFields.write(fields, buffer, at, true)
   if (protocol !== '') at = writeText(buffer, at, `connection: upgrade\r\nupgrade: ${protocol}\r\n`)
   if (accept !== '') at = writeText(buffer, at, `sec-websocket-accept: ${accept}\r\n`)
   queue.commit(finishHead(buffer, at, responseFields.hasDate ? '' : date))

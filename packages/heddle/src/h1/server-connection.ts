@@ -23,7 +23,7 @@ import { Stage, tellOver } from './run-loop.ts'
 import { SectionReader } from './section-reader.ts'
 import type { RequestLine } from './start-line.ts'
 import { advance, allows, Phase, Step } from './state.ts'
-import { upgradePolicy } from './upgrade.ts'
+import { upgradePolicy, withoutHandshake } from './upgrade.ts'
 
 /**
  * The server's end of an HTTP/1.1 connection. It does one exchange at a time; requests that come
@@ -244,7 +244,9 @@ export class ServerConnection extends Connection {
   private openTunnel(exchange: Http1Exchange, head: Head, end: boolean): void {
     const { head: asked, websocketKey } = this.message as RequestMessage
     const accept = websocketKey !== '' && this.options.websocketAccept !== undefined ? this.options.websocketAccept(websocketKey) : ''
-    writeTunnelHead(this.queue, head, asked.protocol, accept, this.date)
+    // Of this hop there is one; who hands on what another server sent may bring that one's.
+    const fields = withoutHandshake(head.fields, 'sec-websocket-accept')
+    writeTunnelHead(this.queue, head.status, fields, asked.protocol, accept, this.date)
     this.sending = advance(this.sending, Step.Open)
     this.receiving = advance(this.receiving, Step.Open)
     this.reader.start(Framing.Tunnel, 0)
