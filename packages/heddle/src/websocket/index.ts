@@ -18,7 +18,7 @@ export { WebSocket, webSocketOver } from './web-socket.ts'
 export { CloseCode, type DeflateOffer, type DeflateParameters, type PreparedMessage, type WebSocketLimits } from '../ws/index.ts'
 
 export { acceptWebSocket, type AcceptOptions } from './accept-websocket.ts'
-export { upgrade, type FetchUpgradeOptions, type Upgraded } from './upgrade.ts'
+export { accept, upgrade, type Accepted, type FetchUpgradeOptions, type Upgraded } from './upgrade.ts'
 export type { OriginCheck, ProtocolChoice, UpgradeDeflate, UpgradeOptions } from './upgrade-options.ts'
 export { UpgradeError } from '../web/index.ts'
 export { WebSocketServer, type UpgradeDone } from './ws-server.ts'

@@ -37,6 +37,12 @@ export interface Upgraded {
   readonly socket: WebSocket
 }
 
+/** As {@link Upgraded}, with the lean face. */
+export interface Accepted {
+  readonly response: Response
+  readonly socket: Socket
+}
+
 /**
  * Accepts the WebSocket that a request asks for, in a fetch handler of `serve({ websocket: true })`, over
  * HTTP/1.1 and HTTP/2 alike. Throws an {@link UpgradeError} for what is no handshake, or one that is refused
@@ -60,15 +66,35 @@ export interface Upgraded {
  * ```
  */
 export function upgrade(request: Request | globalThis.Request, options: FetchUpgradeOptions = {}): Upgraded {
-  checkOptionNames('upgrade', '', options, optionNames)
+  const { response, socket } = take('upgrade', request, options)
+  const { clock } = coreOf(socket)
+  return { response, socket: webSocketOver(socket, request.url.replace(/^http/, 'ws'), clock) }
+}
+
+/**
+ * As {@link upgrade}, but with a lean {@link Socket}, as `connect` has it for clients: for the fast path of a `handler`, for
+ * `SocketGroup` and `Heartbeat`.
+ *
+ * ```ts
+ * const { response, socket } = accept(request)
+ * group.add(socket)
+ * socket.handler = chat
+ * return response
+ * ```
+ */
+export function accept(request: Request | globalThis.Request, options: FetchUpgradeOptions = {}): Accepted {
+  return take('accept', request, options)
+}
+
+function take(face: string, request: Request | globalThis.Request, options: FetchUpgradeOptions): Accepted {
+  checkOptionNames(face, '', options, optionNames)
   const offer = offeredTunnel(request)
-  if (offer === undefined) throw whyNot(request)
-  const headers = options.headers === undefined ? noFields : checkedHeaders(options.headers)
+  if (offer === undefined) throw whyNot(face, request)
+  const headers = options.headers === undefined ? noFields : checkedHeaders(face, options.headers)
   const agreed = agree(offer.head, options, offer.clock as Clock)
   if ('status' in agreed) throw refusedUpgrade(agreed)
   const socket = new Socket(offer.exchange, agreed.options)
-  const response = offer.take(new Taker(offer, socket), agreed.fields, headers)
-  return { response, socket: webSocketOver(socket, request.url.replace(/^http/, 'ws'), offer.clock as Clock) }
+  return { response: offer.take(new Taker(offer, socket), agreed.fields, headers), socket }
 }
 
 /** Opens a socket with the tunnel, and ends the one with the other. */
@@ -99,11 +125,11 @@ class Taker implements TunnelTaker, SocketWatcher {
   }
 }
 
-/** What `upgrade` throws for a request without a tunnel. */
-function whyNot(request: Request | globalThis.Request): Error {
-  if (!tunnelsExpected()) return new UsageError('upgrade: serve() lets no WebSocket in without the option `websocket: true`')
+/** What is thrown for a request without a tunnel. */
+function whyNot(face: string, request: Request | globalThis.Request): Error {
+  if (!tunnelsExpected()) return new UsageError(`${face}: serve() lets no WebSocket in without the option websocket: true`)
   // Engines leave it out of requests that they do not let in as one.
-  if (request.headers.has('upgrade')) return new UsageError('upgrade: this is not the request that the fetch handler was given')
+  if (request.headers.has('upgrade')) return new UsageError(`${face}: this is not the request that the fetch handler was given`)
   return refusedUpgrade(notAsked(request.method))
 }
 
@@ -113,9 +139,9 @@ function refusedUpgrade({ status, reason, fields }: Refusal): UpgradeError {
   return new UpgradeError(reason, new Response(`${reason}\n`, { status, headers: pairs }))
 }
 
-function checkedHeaders(headers: HeadersInit): Fields {
+function checkedHeaders(face: string, headers: HeadersInit): Fields {
   const fields = fieldsFrom(headers)
   const own = fields.find((name, i) => i % 2 === 0 && name.startsWith('sec-websocket-'))
-  if (own !== undefined) throw new UsageError(`upgrade: ${own} is said by the handshake, see the options`)
+  if (own !== undefined) throw new UsageError(`${face}: ${own} is said by the handshake, see the options`)
   return fields
 }
