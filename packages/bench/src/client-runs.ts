@@ -1,6 +1,4 @@
-import { once } from 'node:events'
-import { createInterface } from 'node:readline'
-import { startNode, stop, type Running } from './processes.ts'
+import { Orders, startNode, stop, type Running } from './processes.ts'
 import type { Result } from './report.ts'
 import { alternate, measured, type Lane } from './rounds.ts'
 import type { RaceOptions } from './main.ts'
@@ -26,16 +24,9 @@ export async function raceClients(
     for (const { contestant, variant, kind, concurrency } of clients) {
       const client = await startNode(0, './contestants/client.ts', [kind, origin.words[0] as string, String(concurrency)], {}, true)
       running.push(client)
-      const lines = createInterface({ input: client.child.stdout as NodeJS.ReadableStream })
+      const orders = new Orders(client)
       const go = async (): Promise<{ requests: number; seconds: number }> => {
-        client.child.stdin?.write(`go ${seconds * 1000}\n`)
-        const [line] = (await Promise.race([
-          once(lines, 'line'),
-          once(client.child, 'exit').then(() => {
-            throw new Error(`the client ${kind} ended during its run`)
-          }),
-        ])) as [string]
-        const [, requests, took] = line.split(' ')
+        const [, requests, took] = await orders.give(`go ${seconds * 1000}`)
         return { requests: Number(requests), seconds: Number(took) }
       }
       lanes.push({ contestant, variant, run: () => measured(client.pid, go) })

@@ -1,7 +1,8 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { installed, runNode, runProgram } from './processes.ts'
+import { median } from './report.ts'
 
 /** The nine fields a browser sends with a navigation. */
 export const browserFields: readonly (readonly [string, string])[] = [
@@ -77,6 +78,16 @@ export interface Http2Load {
   readonly content?: string
   /** Initial window, log2, of streams and of the connection. Default 65,535 octets. */
   readonly windowBits?: number
+  /** Requests per second and connection. Default: as many as can be answered. */
+  readonly perSecond?: number
+}
+
+/** What a run of {@link http2Load} found. */
+export interface Http2Run {
+  readonly requests: number
+  readonly seconds: number
+  /** Median time from a request to the end of its answer; measured at a fixed rate only, else 0. */
+  readonly p50Micros: number
 }
 
 /** True where the HTTP/2 load generator is installed. */
@@ -85,8 +96,8 @@ export function hasHttp2Load(): boolean {
 }
 
 /** Drives HTTP/2 load from core 1 with h2load. */
-export async function http2Load(load: Http2Load): Promise<{ requests: number; seconds: number }> {
-  const { port, tls = false, connections, streams, seconds, fields = [], paths = ['/'], content, windowBits } = load
+export async function http2Load(load: Http2Load): Promise<Http2Run> {
+  const { port, tls = false, connections, streams, seconds, fields = [], paths = ['/'], content, windowBits, perSecond } = load
   const folder = mkdtempSync(join(tmpdir(), 'heddle-h2load-'))
   try {
     const base = `${tls ? 'https' : 'http'}://127.0.0.1:${port}`
@@ -94,6 +105,7 @@ export async function http2Load(load: Http2Load): Promise<{ requests: number; se
     writeFileSync(list, paths.map((path) => `${base}${path}\n`).join(''))
     const body = join(folder, 'body')
     if (content !== undefined) writeFileSync(body, content)
+    const log = join(folder, 'log')
     const printed = await runProgram(1, 'h2load', [
       `-c${connections}`,
       `-m${streams}`,
@@ -102,6 +114,7 @@ export async function http2Load(load: Http2Load): Promise<{ requests: number; se
       ...fields.map(([name, value]) => `-H${name.toLowerCase()}: ${value}`),
       ...(content === undefined ? [] : ['-d', body]),
       ...(windowBits === undefined ? [] : [`-w${windowBits}`, `-W${windowBits}`]),
+      ...(perSecond === undefined ? [] : [`--rps=${perSecond}`, `--log-file=${log}`]),
       ...(paths.length > 1 ? ['-i', list] : [`${base}${paths[0]}`]),
     ])
     const done = /finished in ([\d.]+)s/.exec(printed)
@@ -109,8 +122,14 @@ export async function http2Load(load: Http2Load): Promise<{ requests: number; se
     if (done === null || counts === null) throw new Error(`h2load printed no count:\n${printed}`)
     const [, , , succeeded, failed] = counts.map(Number) as [number, number, number, number, number]
     if (succeeded === 0 || failed > succeeded / 10) throw new Error(`not every answer was a success:\n${printed}`)
-    return { requests: succeeded, seconds: Number(done[1]) }
+    return { requests: succeeded, seconds: Number(done[1]), p50Micros: perSecond === undefined ? 0 : median(loggedMicros(log)) }
   } finally {
     rmSync(folder, { recursive: true, force: true })
   }
+}
+
+/** h2load writes a line per request: when it began, its status, and the µs it took. */
+function loggedMicros(path: string): number[] {
+  const lines = readFileSync(path, 'latin1').trimEnd().split('\n')
+  return lines.map((line) => line.split('\t')).flatMap(([, status, micros]) => (status === '200' ? [Number(micros)] : []))
 }

@@ -2,6 +2,7 @@ import { spawn, spawnSync, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { availableParallelism } from 'node:os'
 import net from 'node:net'
+import { createInterface, type Interface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 
 /** A process of the race, on a core of its own where there are two. */
@@ -12,6 +13,7 @@ export interface Running {
   readonly words: readonly string[]
 }
 
+const nodeOptions = ['--conditions=@heddle/source', '--disable-warning=ExperimentalWarning']
 const pinning = availableParallelism() >= 2 && installed('taskset')
 
 /** True when `command` is on the PATH. */
@@ -32,7 +34,7 @@ export async function startNode(
   commanded = false,
 ): Promise<Running> {
   const path = fileURLToPath(new URL(file, import.meta.url))
-  const words = ['--conditions=@heddle/source', '--disable-warning=ExperimentalWarning', path, ...args]
+  const words = [...nodeOptions, path, ...args]
   return await startCommand(core, process.execPath, words, env, commanded)
 }
 
@@ -86,13 +88,57 @@ export async function runProgram(core: number, command: string, args: readonly s
 /** Runs a TypeScript file of this package to its end on `core` and returns the JSON of its last line. */
 export async function runNode<T>(core: number, file: string, args: readonly string[]): Promise<T> {
   const path = fileURLToPath(new URL(file, import.meta.url))
-  const printed = await runProgram(core, process.execPath, [
-    '--conditions=@heddle/source',
-    '--disable-warning=ExperimentalWarning',
-    path,
-    ...args,
-  ])
+  const printed = await runProgram(core, process.execPath, [...nodeOptions, path, ...args])
   return JSON.parse(printed.trim().split('\n').at(-1) as string) as T
+}
+
+/**
+ * Runs a TypeScript file of this package on `core` until it ends, or for `budget` ms, and returns the JSON of
+ * each line it printed until then. Rejects if it fails.
+ */
+export async function runNodeFor<T>(budget: number, core: number, file: string, args: readonly string[]): Promise<T[]> {
+  const path = fileURLToPath(new URL(file, import.meta.url))
+  const [program, words] = pinned(core, process.execPath, [...nodeOptions, path, ...args])
+  const child = spawn(program, words, { stdio: ['ignore', 'pipe', 'inherit'] })
+  let printed = ''
+  child.stdout.on('data', (chunk) => (printed += chunk))
+  let isCut = false
+  const alarm = setTimeout(() => {
+    isCut = true
+    child.kill('SIGKILL')
+  }, budget)
+  const [code] = (await once(child, 'close')) as [number | null]
+  clearTimeout(alarm)
+  if (code !== 0 && !isCut) throw new Error(`${file} ${args.join(' ')} ended with ${code}: ${printed}`)
+  // The last line may have been cut, too.
+  return printed
+    .split('\n')
+    .slice(0, -1)
+    .map((line) => JSON.parse(line) as T)
+}
+
+/** Talks with a process that was started `commanded`: one line to its standard input, one line back. */
+export class Orders {
+  readonly #running: Running
+  readonly #lines: Interface
+
+  constructor(running: Running) {
+    this.#running = running
+    this.#lines = createInterface({ input: running.child.stdout as NodeJS.ReadableStream })
+  }
+
+  /** Sends `order` and returns the words of the answer. Rejects if the process ends instead. */
+  async give(order: string): Promise<string[]> {
+    const { child } = this.#running
+    child.stdin?.write(`${order}\n`)
+    const [line] = (await Promise.race([
+      once(this.#lines, 'line'),
+      once(child, 'exit').then(() => {
+        throw new Error(`a process ended at the order ${order}`)
+      }),
+    ])) as [string]
+    return line.split(' ')
+  }
 }
 
 /** Ends a process this module started, and waits for its end. */

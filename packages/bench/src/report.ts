@@ -5,6 +5,8 @@ export interface Result {
   /** CPU µs per request of the process tree under test. */
   readonly cpuMicros: number
   readonly perSecond: number
+  /** Of proxies at a fixed rate: the median request took so many µs longer than without them. */
+  readonly addedP50Micros?: number
 }
 
 /** What a race found. */
@@ -46,8 +48,9 @@ export function rounded(value: number): number {
 
 /** The report as a table for people. */
 export function table(report: Report): string {
-  const rows = [['contestant', 'variant', 'CPU µs/request', 'requests/s', 'ratio']]
-  for (const { contestant, variant, cpuMicros, perSecond } of report.results) {
+  const hasLatency = report.results.some(({ addedP50Micros }) => addedP50Micros !== undefined)
+  const rows = [['contestant', 'variant', 'CPU µs/request', 'requests/s', 'ratio', ...(hasLatency ? ['added p50 µs'] : [])]]
+  for (const { contestant, variant, cpuMicros, perSecond, addedP50Micros } of report.results) {
     const ratio = report.ratios[`heddle/${contestant}${variant === '' ? '' : `@${variant}`}`]
     rows.push([
       contestant,
@@ -55,6 +58,7 @@ export function table(report: Report): string {
       cpuMicros.toFixed(2),
       Math.round(perSecond).toLocaleString('en'),
       ratio === undefined ? '' : `${ratio}×`,
+      ...(hasLatency ? [addedP50Micros === undefined ? '' : addedP50Micros.toFixed(0)] : []),
     ])
   }
   const widths = rows[0]?.map((_, column) => Math.max(...rows.map((row) => (row[column] as string).length))) as number[]

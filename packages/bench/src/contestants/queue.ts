@@ -1,8 +1,10 @@
 /**
  * One client process: its only connection is busy with requests that are never answered (one over
  * HTTP/1.1, the 250 that the server allows over HTTP/2), `waiting` more stand behind them, and one more
- * is created and cancelled again and again. Prints JSON.
+ * is created and cancelled again and again. Prints a line of JSON per count; who starts it ends it when
+ * that takes too long.
  */
+import { writeSync } from 'node:fs'
 import http from 'node:http'
 import http2 from 'node:http2'
 import net, { type AddressInfo } from 'node:net'
@@ -12,7 +14,7 @@ import { CancelReason, requestHead, type Exchange } from 'heddle/http'
 import type { ClientExchangeHandler } from 'heddle/client'
 import { collectGarbage } from 'heddle/testing'
 import { Agent, H2CClient } from 'undici'
-import { waitingCounts, type QueueRun } from '../races/queue.ts'
+import { waitingCounts, type QueueFact } from '../races/queue.ts'
 
 const contestant = process.argv[2] as string
 const isHttp2 = contestant.endsWith('2')
@@ -81,16 +83,13 @@ for (let i = 0; i < (isHttp2 ? allowed : 1); i++) create()
 await new Promise((resolve) => setTimeout(resolve, 100))
 let waiting = 0
 const cancels: (() => void)[] = []
-const runs: QueueRun[] = []
-// The first count is run twice, and only the second is kept: it warms the compiler up.
-const begun = performance.now()
+// The first count is run twice, and only the second is told: it warms the compiler up.
+let warm = false
 for (const count of [waitingCounts[0] as number, ...waitingCounts]) {
-  for (; waiting < count && isInTime(); waiting++) {
+  for (; waiting < count; waiting++) {
     cancels.push(create())
     if (waiting % 1_000 === 999) await turn()
   }
-  // Some need minutes for the largest counts: what they managed until then says enough.
-  if (!isInTime()) break
   await turn()
   await turn()
   // What costs milliseconds each is measured often enough with fewer.
@@ -100,30 +99,33 @@ for (const count of [waitingCounts[0] as number, ...waitingCounts]) {
   collectGarbage()
   const cpu = process.cpuUsage()
   const started = performance.now()
-  await churn(times)
+  const done = await churn(times)
   const { user, system } = process.cpuUsage(cpu)
-  runs.push({ waiting: count, cpuMicros: (user + system) / times, wallMicros: ((performance.now() - started) * 1000) / times })
+  if (warm) tell({ waiting: count, cpuMicros: (user + system) / done, wallMicros: ((performance.now() - started) * 1000) / done })
+  warm = true
 }
-if (isInTime()) {
-  const cancelStarted = performance.now()
-  for (const cancel of cancels) cancel()
-  await turn()
-  await turn()
-  const last = runs.at(-1) as QueueRun
-  runs[runs.length - 1] = { ...last, cancelAllMs: performance.now() - cancelStarted }
-}
-console.log(JSON.stringify(runs.slice(1)))
+const cancelStarted = performance.now()
+for (const cancel of cancels) cancel()
+await turn()
+await turn()
+tell({ cancelAllMs: performance.now() - cancelStarted })
 process.exit(0)
 
-function isInTime(): boolean {
-  return performance.now() - begun < 20_000
+function tell(fact: QueueFact): void {
+  // At once, for this process may be ended any time.
+  writeSync(1, `${JSON.stringify(fact)}\n`)
 }
 
-async function churn(times: number): Promise<void> {
-  for (let i = 0; i < times; i++) {
+/** At most so many times, and not for long: what costs milliseconds is known soon. Returns how often it was. */
+async function churn(times: number): Promise<number> {
+  const deadline = performance.now() + 2_000
+  let done = 0
+  while (done < times && performance.now() < deadline) {
     create()()
+    done++
     // Deferred work belongs to the cost.
-    if (i % 100 === 99) await turn()
+    if (done % 100 === 0) await turn()
   }
   await turn()
+  return done
 }

@@ -1,18 +1,21 @@
-import { runNode } from '../processes.ts'
+import { runNodeFor } from '../processes.ts'
 import { median, ratiosOf, rounded, type Report, type Result } from '../report.ts'
 import type { RaceOptions } from '../main.ts'
 
 /** How many requests wait while one more is created and cancelled. */
 export const waitingCounts: readonly number[] = [100, 400, 1_600, 6_400, 25_600, 102_400]
 
-/** What `contestants/queue.ts` prints. */
-export interface QueueRun {
+/** How long a contestant may take for all counts and one round, ms: some need minutes for the largest. */
+const budget = 20_000
+
+/** A line that `contestants/queue.ts` prints. */
+export type QueueFact = QueueRun | { /** Cancelling every waiting request, wall time, ms. */ readonly cancelAllMs: number }
+
+interface QueueRun {
   readonly waiting: number
   /** Create and cancel of one more request, CPU of the whole process, µs. */
   readonly cpuMicros: number
   readonly wallMicros: number
-  /** Cancelling every waiting request, wall time, ms; only with the largest count. */
-  readonly cancelAllMs?: number
 }
 
 /** Create and cancel one more request while others wait for the only connection. */
@@ -26,19 +29,28 @@ export function h2Queue(options: RaceOptions): Promise<Report> {
 }
 
 async function queueRace(bench: string, kinds: Readonly<Record<string, string>>, { rounds, say }: RaceOptions): Promise<Report> {
-  const runs: (QueueRun & { contestant: string })[] = []
+  const facts: (QueueFact & { contestant: string })[] = []
+  const cut: Record<string, string[]> = {}
   for (let round = 0; round < rounds; round++) {
     for (const [contestant, kind] of Object.entries(kinds)) {
-      for (const run of await runNode<QueueRun[]>(0, './contestants/queue.ts', [kind])) {
-        runs.push({ contestant, ...run })
-        say(`round ${round + 1}  ${contestant}  ${run.waiting} waiting  ${run.cpuMicros.toFixed(2)} µs`)
+      const found = await runNodeFor<QueueFact>(budget, 0, './contestants/queue.ts', [kind])
+      for (const fact of found) {
+        facts.push({ contestant, ...fact })
+        if ('waiting' in fact) say(`round ${round + 1}  ${contestant}  ${fact.waiting} waiting  ${fact.cpuMicros.toFixed(2)} µs`)
       }
+      const missing = [
+        ...waitingCounts.filter((count) => !found.some((fact) => 'waiting' in fact && fact.waiting === count)).map(String),
+        ...(found.some((fact) => 'cancelAllMs' in fact) ? [] : ['cancelAll']),
+      ]
+      if (missing.length === 0) continue
+      say(`round ${round + 1}  ${contestant}  cut after ${budget / 1_000} s, without ${missing.join(', ')}`)
+      cut[contestant] = [...new Set([...(cut[contestant] ?? []), ...missing])]
     }
   }
   const results: Result[] = []
   for (const waiting of waitingCounts) {
     for (const contestant of Object.keys(kinds)) {
-      const own = runs.filter((run) => run.contestant === contestant && run.waiting === waiting)
+      const own = facts.flatMap((fact) => (fact.contestant === contestant && 'waiting' in fact && fact.waiting === waiting ? [fact] : []))
       if (own.length === 0) continue
       results.push({
         contestant,
@@ -50,7 +62,7 @@ async function queueRace(bench: string, kinds: Readonly<Record<string, string>>,
   }
   const cancelAll = Object.fromEntries(
     Object.keys(kinds).map((contestant) => {
-      const own = runs.flatMap((run) => (run.contestant === contestant && run.cancelAllMs !== undefined ? [run.cancelAllMs] : []))
+      const own = facts.flatMap((fact) => (fact.contestant === contestant && 'cancelAllMs' in fact ? [fact.cancelAllMs] : []))
       return [contestant, own.length === 0 ? undefined : rounded(median(own))]
     }),
   )
@@ -60,6 +72,12 @@ async function queueRace(bench: string, kinds: Readonly<Record<string, string>>,
     bench,
     results,
     ratios: ratiosOf(results),
-    checks: { growth: rounded(cost(102_400) / cost(100)), microsAt102400: rounded(cost(102_400)), cancelAllMs: cancelAll },
+    checks: {
+      growth: rounded(cost(102_400) / cost(100)),
+      microsAt102400: rounded(cost(102_400)),
+      cancelAllMs: cancelAll,
+      // Of some round at least.
+      [`cutAfter${budget / 1_000}s`]: cut,
+    },
   }
 }
