@@ -3,6 +3,7 @@ import { worldTest, type World } from 'heddle/testing'
 import { Code, pick, request, Setting, type QuietPeer } from './http2-peer.ts'
 import { message, ok, wantHead } from './messages.ts'
 import { clusterConfig, Rig, routeConfig, websocketAccept, type RigOptions } from './rig.ts'
+import { frame, Opcode, readFrames } from './websocket-frames.ts'
 
 const few = { seeds: 3 }
 const key = 'dGhlIHNhbXBsZSBub25jZQ=='
@@ -346,5 +347,30 @@ worldTest('an ordinary answer to an Upgrade that breaks off never looks complete
   next.want('of which there is one', 'a')
   next.wantIdle('and no other')
   world.advance(1_000)
+  deepEqual(rig.leftovers(), [])
+})
+
+worldTest('what a client said before its tunnel was open comes before the Close of a gateway that drains', few, async (world) => {
+  const rig = await Rig.make(world, { routes: allowed })
+  const host = rig.upstream()
+  const early = frame('early', Buffer.from('mask'))
+  const client = rig.http2Client().sendHead(1, extended, false).sendContent(1, early, false)
+  world.run()
+  const head = wantHead(host.peer(), 'the upgrade')
+  rig.proxy.endTunnels(0)
+  host.peer().send(switching(websocketAccept(head.field('sec-websocket-key') ?? '')))
+  world.run()
+  const { frames, rest } = readFrames(host.peer().received)
+  deepEqual(
+    frames.map(({ opcode, masked, payload }) => [opcode, masked, payload.toString('latin1')]),
+    [
+      [Opcode.Binary, true, 'early'],
+      [Opcode.Close, true, '\x03\xe9'],
+    ],
+  )
+  equal(rest.length, 0)
+  client.peer.reset()
+  host.peer().reset()
+  world.advance(100)
   deepEqual(rig.leftovers(), [])
 })
