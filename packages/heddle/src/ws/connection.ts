@@ -12,11 +12,12 @@ import {
   type HeddleError,
   type Priority,
 } from '../http/index.ts'
-import { CloseCode, isCloseCode } from './close-code.ts'
+import { CloseCode, closePayload, longestReason } from './close-code.ts'
 import { largestControl, Opcode } from './frame.ts'
 import { webSocketLimits, type WebSocketLimits } from './limits.ts'
 import type { MessageHandler, PreparedMessage } from './message-handler.ts'
 import type { WebSocketOptions } from './options.ts'
+import { Pongs } from './pongs.ts'
 import { Receiver, type ReceiverOwner } from './receiver.ts'
 import { Sender } from './sender.ts'
 
@@ -31,8 +32,6 @@ export const State = {
 export type State = (typeof State)[keyof typeof State]
 
 const none = new Uint8Array(0)
-/** A reason has what a control frame has, less the code (RFC 6455 §5.5.1). */
-const longestReason = largestControl - 2
 
 /**
  * One WebSocket (RFC 6455) on an open tunnel. It makes itself the exchange's handler.
@@ -81,11 +80,7 @@ export class WebSocketConnection implements ExchangeHandler, ReceiverOwner {
   /** `#fail` was called: it cannot end well any more. */
   #failed: boolean
 
-  /** The last Ping that could not be answered yet. */
-  #owedPong: Uint8Array | undefined
-  /** Pings that came with `maxQueuedPongs` waiting, none of which left since the input before. */
-  #unanswered: number
-  #pongsStall: boolean
+  readonly #pongs: Pongs
 
   constructor(exchange: Exchange, handler: MessageHandler, options: WebSocketOptions) {
     const limits = options.limits === undefined ? webSocketLimits : { ...webSocketLimits, ...options.limits }
@@ -109,9 +104,7 @@ export class WebSocketConnection implements ExchangeHandler, ReceiverOwner {
     this.#peerEnded = false
     this.#error = undefined
     this.#failed = false
-    this.#owedPong = undefined
-    this.#unanswered = 0
-    this.#pongsStall = false
+    this.#pongs = new Pongs(this.#sender, limits)
     exchange.handler = this
   }
 
@@ -219,7 +212,7 @@ export class WebSocketConnection implements ExchangeHandler, ReceiverOwner {
   #maybeSendClose(): void {
     if (!this.#closing || this.#closeSent || !this.#sender.idle) return
     this.#closeSent = true
-    this.#owedPong = undefined
+    this.#pongs.forget()
     // RFC 6455 §7.1.1: the server is the first to end, as soon as both have closed.
     this.#sentEnd = this.#closeReceived && (this.isServer || this.#peerEnded)
     this.#sender.writeControl(Opcode.Close, this.#closePayload, this.#sentEnd)
@@ -243,7 +236,7 @@ export class WebSocketConnection implements ExchangeHandler, ReceiverOwner {
       this.#closing = true
       this.#closeSent = true
       this.#sentEnd = true
-      this.#owedPong = undefined
+      this.#pongs.forget()
       this.#sender.writeControl(Opcode.Close, closePayload(code, error.message.slice(0, longestReason)), true)
     }
     this.#receiver.stop()
@@ -313,35 +306,16 @@ export class WebSocketConnection implements ExchangeHandler, ReceiverOwner {
   }
 
   receivedControl(opcode: number, buffer: Uint8Array, start: number, limit: number): void {
-    if (opcode === Opcode.Ping && !this.#answerPing(buffer, start, limit)) return
+    if (opcode === Opcode.Ping && !this.#closeSent && !this.#pongs.answer(buffer, start, limit)) {
+      this.failed(CloseCode.PolicyViolation, 'too many Pings, and no Pong is taken')
+      return
+    }
     try {
       if (opcode === Opcode.Ping) this.handler.onPing(buffer, start, limit)
       else this.handler.onPong(buffer, start, limit)
     } catch (error) {
       this.#handlerFailed(error)
     }
-  }
-
-  /** False: it was one too many. */
-  #answerPing(buffer: Uint8Array, start: number, limit: number): boolean {
-    if (this.#closeSent) return true
-    const { ledger } = this.#sender
-    if (this.#owedPong === undefined && ledger.waitingPongs < this.#limits.maxQueuedPongs) {
-      this.#sender.writeControl(Opcode.Pong, buffer.subarray(start, limit), false)
-      return true
-    }
-    // RFC 6455 §5.5.3: it is enough to answer the last of several.
-    this.#owedPong = Uint8Array.prototype.slice.call(buffer, start, limit)
-    if (!this.#pongsStall || ++this.#unanswered <= this.#limits.maxUnansweredPings) return true
-    this.failed(CloseCode.PolicyViolation, 'too many Pings, and no Pong is taken')
-    return false
-  }
-
-  #maybeAnswerPing(): void {
-    const payload = this.#owedPong
-    if (payload === undefined || this.#sender.ledger.waitingPongs >= this.#limits.maxQueuedPongs) return
-    this.#owedPong = undefined
-    this.#sender.writeControl(Opcode.Pong, payload, false)
   }
 
   receivedClose(code: number, reason: string): void {
@@ -421,7 +395,7 @@ export class WebSocketConnection implements ExchangeHandler, ReceiverOwner {
   onData(buffer: Uint8Array, start: number, limit: number, end: boolean): void {
     this.bytesReceived += limit - start
     this.#receiver.receive(buffer, start, limit, end)
-    this.#pongsStall = this.#owedPong !== undefined
+    this.#pongs.inputTaken()
   }
 
   /** RFC 8441 §5: the end of the stream is the end of the connection, however it comes. */
@@ -435,9 +409,7 @@ export class WebSocketConnection implements ExchangeHandler, ReceiverOwner {
     this.bytesSent += byteCount
     ledger.settle(byteCount)
     if (writable) writer.writable = true
-    this.#unanswered = 0
-    this.#pongsStall = false
-    this.#maybeAnswerPing()
+    this.#pongs.sent()
     this.#tellSent(ledger.messages - before)
   }
 
@@ -471,20 +443,4 @@ export class WebSocketConnection implements ExchangeHandler, ReceiverOwner {
       // It was the last call: there is nothing left that this could end.
     }
   }
-}
-
-function closePayload(code: number | undefined, reason: string): Uint8Array {
-  if (code === undefined) {
-    if (reason !== '') throw new UsageError('a reason needs a code')
-    return none
-  }
-  if (!isCloseCode(code)) throw new UsageError(`close code ${code} cannot be sent`)
-  const text = Buffer.from(reason, 'utf8')
-  // RFC 6455 §5.5
-  if (text.length > longestReason) throw new UsageError(`a reason has ${longestReason} bytes of UTF-8 at most`)
-  const payload = new Uint8Array(2 + text.length)
-  payload[0] = code >>> 8
-  payload[1] = code & 0xff
-  payload.set(text, 2)
-  return payload
 }
