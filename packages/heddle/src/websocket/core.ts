@@ -14,6 +14,8 @@ import type { ReadOptions, Socket } from './socket.ts'
 export interface SocketWatcher {
   /** Of a socket that was made with `opened: false`. */
   onSocketOpened?(core: SocketCore): void
+  /** More is unread than may be: the peer is held back until it is read. */
+  onSocketFull?(core: SocketCore): void
   onSocketClosed(core: SocketCore): void
 }
 
@@ -168,6 +170,7 @@ export class SocketCore implements MessageHandler {
     if (this.#overfull || reading.unread.size <= this.#limits.maxUnreadSize) return
     this.#overfull = true
     this.#applyPause()
+    if (this.#watchers !== undefined) for (const watcher of this.#watchers) watcher.onSocketFull?.(this)
   }
 
   /** As `Socket.read`; `iterates`: for an iterator. */

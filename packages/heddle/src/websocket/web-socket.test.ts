@@ -412,17 +412,29 @@ test('an event a program dispatches reaches onmessage as well', () => {
   assert.deepEqual([data, webSocket.onmessage === handler], [['made up'], true])
 })
 
-test('messages nobody listens to are dropped, as the standard has it, and hold nothing up', async () => {
-  const { world, client, peers } = stage({ onFrame: echo })
-  const webSocket = new WebSocket('ws://peer.test/', { client })
-  await world.settle()
-  for (let i = 0; i < 100; i++) peers[0]?.text('x'.repeat(10_000))
-  await world.settle()
-  const data: unknown[] = []
-  webSocket.addEventListener('message', (event) => data.push(event.data))
-  peers[0]?.text('heard')
-  await world.settle()
-  assert.deepEqual(data, ['heard'])
+test('messages wait for somebody who listens, up to maxUnreadSize; then they are dropped, and hold nothing up', async () => {
+  const { world, client, peers } = stage({ onFrame: endAfterClose })
+  const heard: unknown[] = []
+  for (const count of [3, 2000]) {
+    const webSocket = new WebSocket('ws://peer.test/', { client, deflate: false })
+    await world.settle()
+    const peer = peers.at(-1) as HandWrittenPeer
+    for (let i = 0; i < count; i++) peer.text('x'.repeat(100))
+    await world.settle()
+    world.advance(1000)
+    const data: unknown[] = []
+    webSocket.addEventListener('message', (event) => data.push(event.data))
+    peer.text('last')
+    peer.close(1000)
+    let late: number | undefined
+    webSocket.onclose = ({ code }) => void (late = code)
+    await world.settle()
+    heard.push([data.length, data.at(-1), late])
+  }
+  assert.deepEqual(heard, [
+    [4, 'last', 1000],
+    [1, 'last', 1000],
+  ])
 })
 
 // ── What comes with the handshake ───────────────────────────────────────────────────────────────────

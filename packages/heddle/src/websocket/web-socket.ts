@@ -10,7 +10,7 @@ import { Opening } from './opening.ts'
 import { failure } from './operation.ts'
 import { payloadSize, SendQueue, type SendableData } from './send-queue.ts'
 import type { Closed } from './socket-handler.ts'
-import type { Message, PingCallback, ReadOptions, Sendable, Socket, WriteOptions } from './socket.ts'
+import { coreOf, type Message, type PingCallback, type ReadOptions, type Sendable, type Socket, type WriteOptions } from './socket.ts'
 import { textOf } from './text.ts'
 import { labelOf } from './url.ts'
 
@@ -20,6 +20,9 @@ type ReadyState = (typeof ReadyState)[keyof typeof ReadyState]
 
 /** Where messages go: nobody has said yet; to listeners, if there are any; to `read`, iteration or `readable`. */
 type Flow = 'held' | 'events' | 'reading'
+
+/** Whether the open event was dispatched. */
+type Told = 'no' | 'soon' | 'yes'
 
 /** Called with the WebSocket as `this`, or null. */
 type EventHandler<Type extends keyof WebSocketEventMap> = ((this: WebSocket, event: WebSocketEventMap[Type]) => unknown) | null
@@ -47,8 +50,8 @@ let hooks: LinkHooks<WebSocket>
  * and a UsageError for an option that is unknown or wrong, or if the client is closed.
  *
  * It can be read as well, with back pressure: by `for await`, `read` or `readable`, to which all messages go
- * from the first use of one of them on; before that they go to message events. Those that come with the
- * handshake wait for a turn, so that none is lost between `await webSocket.opened` and the loop.
+ * from the first use of one of them on; before that they go to message events. Those that come before anybody
+ * listens or reads wait, up to `limits.maxUnreadSize`; then they are dropped, as the standard has it.
  *
  * ```ts
  * import { WebSocket } from 'heddle/websocket'
@@ -77,6 +80,7 @@ export class WebSocket extends EventTarget implements AsyncDisposable {
   #state: ReadyState
   #opening: Opening | undefined
   #socket: Socket | undefined
+  #told: Told
   #flow: Flow
   #binaryType: BinaryType
   /** `onmessage` while it is the only listener for messages there ever was: it is called without a dispatch. */
@@ -100,6 +104,7 @@ export class WebSocket extends EventTarget implements AsyncDisposable {
     this.#state = ReadyState.Connecting
     this.#opening = undefined
     this.#socket = undefined
+    this.#told = 'no'
     this.#flow = 'held'
     this.#binaryType = 'blob'
     this.#direct = undefined
@@ -135,6 +140,8 @@ export class WebSocket extends EventTarget implements AsyncDisposable {
     for (const [name, value] of Object.entries(numbers)) Object.defineProperty(this.prototype, name, { value, enumerable: true })
     hooks = {
       opened: (face, socket) => face.#opened(socket),
+      opens: (face, socket) => face.#opensSoon(socket),
+      full: (face) => face.#listen(),
       failed: (face, error) => face.#failed(error),
       over: (face, closed) => face.#over(closed),
       closed: (face, closed) => face.#finish(closed),
@@ -153,7 +160,8 @@ export class WebSocket extends EventTarget implements AsyncDisposable {
   get readyState(): 0 | 1 | 2 | 3 {
     if (this.#state !== ReadyState.Open) return this.#state
     const state = this.#socket?.state
-    return state === 'closing' || state === 'closed' ? ReadyState.Closing : ReadyState.Open
+    if (state === 'connecting') return ReadyState.Connecting
+    return state === 'open' ? ReadyState.Open : ReadyState.Closing
   }
 
   /** Bytes of messages that were given to `send` or `write` and have not been taken by the connection within the peer's window. */
@@ -193,7 +201,7 @@ export class WebSocket extends EventTarget implements AsyncDisposable {
     const socket = this.#socket
     if (socket === undefined && this.#state === ReadyState.Connecting) throw invalidState('send')
     const message = typeof data === 'object' ? data : String(data)
-    if (this.readyState !== ReadyState.Open || socket === undefined) {
+    if (socket === undefined || this.readyState >= ReadyState.Closing) {
       this.#lost += payloadSize(message)
     } else if (!(message instanceof Blob) && (this.#queue === undefined || this.#queue.isEmpty)) {
       socket.post(message)
@@ -239,7 +247,7 @@ export class WebSocket extends EventTarget implements AsyncDisposable {
     return this.#socket
   }
 
-  /** Fulfilled, with this WebSocket, when it is open; rejected if it is not going to be. */
+  /** Fulfilled, with this WebSocket, when it is open (a server's: at once); rejected if it is not going to be. */
   get opened(): Promise<WebSocket> {
     if (this.#socket !== undefined) return Promise.resolve(this)
     if (this.#closed !== undefined) return failure(this.#failure)
@@ -331,15 +339,19 @@ export class WebSocket extends EventTarget implements AsyncDisposable {
 
   // ── What happens to it ──────────────────────────────────────────────────────────────────────────
 
-  /** A server's socket: open from the start, and said to be when there was time to listen. */
+  /** A server's socket, which is going to be open, or is. There is time to listen before that is told. */
   #adopt(socket: Socket): void {
     this.#socket = socket
     this.#state = ReadyState.Open
     void socket.closed.then((closed) => this.#over(closed))
+    if (socket.state === 'connecting') coreOf(socket).watch(this.#link)
+    else this.#opensSoon(socket)
+  }
+
+  #opensSoon(socket: Socket): void {
+    this.#told = 'soon'
     this.#clock.soon(() => {
-      if (this.#closed !== undefined) return
-      this.dispatchEvent(new Event('open'))
-      this.#maybeStartEvents()
+      if (this.#closed === undefined) this.#opened(socket)
     })
   }
 
@@ -347,17 +359,26 @@ export class WebSocket extends EventTarget implements AsyncDisposable {
     this.#socket = socket
     this.#opening = undefined
     this.#state = ReadyState.Open
+    this.#told = 'yes'
     this.#whenOpened?.resolve(this)
     this.dispatchEvent(new Event('open'))
-    if (this.#dispatches || this.#direct !== undefined) this.#maybeStartEvents()
-    else this.#clock.soon(() => this.#maybeStartEvents())
+    if (this.#flow !== 'held') return
+    const core = coreOf(socket)
+    if (this.#dispatches || this.#direct !== undefined || core.isHeldBack || core.closed !== undefined) this.#startEvents(socket)
+    // Nobody listens or reads yet. What comes waits, but not for ever.
+    else core.watch(this.#link)
   }
 
-  /** Nobody has begun to read: messages are for listeners. */
-  #maybeStartEvents(): void {
-    if (this.#flow !== 'held') return
+  /** Messages are for listeners, from the first that came on. */
+  #startEvents(socket: Socket): void {
     this.#flow = 'events'
-    if (this.#socket !== undefined) this.#socket.handler = this.#link
+    coreOf(socket).unwatch(this.#link)
+    socket.handler = this.#link
+  }
+
+  /** Somebody listens for messages, or it is time to give them away. */
+  #listen(): void {
+    if (this.#flow === 'held' && this.#told === 'yes') this.#startEvents(this.#socket as Socket)
   }
 
   /** Somebody reads: messages are for nobody else from now on. */
@@ -389,9 +410,9 @@ export class WebSocket extends EventTarget implements AsyncDisposable {
   }
 
   #over(closed: Closed): void {
+    if (this.#flow === 'reading' || this.#told === 'no') this.#finish(closed)
     // What came before the end is still to be told.
-    if (this.#flow === 'held') this.#maybeStartEvents()
-    else if (this.#flow === 'reading') this.#finish(closed)
+    else this.#listen()
   }
 
   #finish(closed: Closed): void {
@@ -439,6 +460,7 @@ export class WebSocket extends EventTarget implements AsyncDisposable {
     const direct = this.#direct
     this.#direct = undefined
     if (direct !== undefined) this.#write('message', direct)
+    this.#listen()
   }
 
   #read(type: keyof WebSocketEventMap): never {
@@ -476,11 +498,17 @@ export class WebSocket extends EventTarget implements AsyncDisposable {
   }
   set onmessage(handler: EventHandler<'message'>) {
     if (this.#dispatches) this.#write('message', handler)
-    else this.#direct = typeof handler === 'function' ? (handler as Handler) : undefined
+    else {
+      this.#direct = typeof handler === 'function' ? (handler as Handler) : undefined
+      if (this.#direct !== undefined) this.#listen()
+    }
   }
 }
 
-/** A WebSocket around `socket`, that of a server as a rule: to be listened to in the turn it is made. `url`: what it shall say. */
+/**
+ * A WebSocket around `socket`, that of a server as a rule. The open event comes a turn after it is open (and one
+ * after this call at the earliest); what is sent before leaves then. Its `close` takes every code that may be sent. `url`: what it shall say.
+ */
 export function webSocketOver(socket: Socket, url = '', clock: Clock = systemClock()): WebSocket {
   return new WebSocket(new Accepted(socket, url, clock) as never)
 }
