@@ -23,6 +23,8 @@ export interface StageOptions {
   /** `memory`: the engines without drivers; else a link. Default: a link without delay. */
   readonly link?: LinkOptions | 'memory'
   readonly http2?: Partial<Http2Limits>
+  /** Over HTTP/1.1. Default 64 KiB. */
+  readonly receiveWindow?: number
   /** The peer that takes nothing is left alone for this long. Default 60 s. */
   readonly sendTimeout?: number
 }
@@ -49,13 +51,13 @@ export class WebSocketStage {
         return new Recording({ autoConsume: false })
       },
     })
-    const { link = {}, sendTimeout = 60_000 } = options
+    const { link = {}, sendTimeout = 60_000, receiveWindow = 65_536 } = options
     const limits = { sendTimeout, ...options.http2 }
     const http1 = {
       websocketAccept: (key: string) => `accept ${key}`,
       websocketKey: () => 'dGhlIHNhbXBsZSBub25jZQ==',
       upgrades: ['websocket'],
-      limits: { sendTimeout },
+      limits: { sendTimeout, receiveWindow },
     }
     const engines: PairOptions<ConnectionEngine, ConnectionEngine> = {
       clientHandler,
