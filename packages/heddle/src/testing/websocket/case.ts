@@ -26,7 +26,8 @@ export interface WebSocketCase {
   readonly failsAt?: number
 }
 
-export type CaseOptions = Pick<WebSocketCase, 'peer' | 'deflate' | 'limits' | 'fragmentSize' | 'failsAt'>
+/** What a case may have besides. */
+export type CaseSettings = Pick<WebSocketCase, 'peer' | 'deflate' | 'limits' | 'fragmentSize' | 'failsAt'>
 
 const fin = 0x80
 export const rsv1 = 0x40
@@ -107,7 +108,7 @@ export function echoes(
   name: string,
   frames: readonly PeerFrame[],
   messages: readonly (string | Uint8Array)[],
-  options: CaseOptions = {},
+  options: CaseSettings = {},
 ): WebSocketCase {
   const lines = messages.map((message) => messageLine(message))
   return {
@@ -127,7 +128,7 @@ export function refused(
   code: number,
   frames: readonly PeerFrame[],
   before: readonly string[] = [],
-  options: CaseOptions = {},
+  options: CaseSettings = {},
 ): WebSocketCase {
   return {
     ...options,
