@@ -79,7 +79,7 @@ onBoth('messages come with what they are, and leave as they are sent', async (t,
     })
   })
   const socket = await visit({}, '/room?a=1')
-  const [ours] = [...(wss.clients as Set<NodeWebSocket>)] as [NodeWebSocket]
+  const [ours] = [...wss.clients] as [NodeWebSocket]
   assert.deepEqual(
     [ours.readyState, ours.OPEN, NodeWebSocket.OPEN, ours.extensions, ours.protocol, ours.version],
     [1, 1, 1, 'permessage-deflate', '', version],

@@ -30,8 +30,8 @@ export type UpgradeDone = (webSocket: NodeWebSocket, request: IncomingMessage) =
  */
 export class WebSocketServer extends EventEmitter {
   readonly options: WebSocketServerOptions
-  /** The WebSockets that are not closed; undefined with `clientTracking: false`. */
-  readonly clients: Set<NodeWebSocket> | undefined
+  /** The WebSockets that are not closed. There is no such set with `clientTracking: false`, whatever its type says. */
+  readonly clients: Set<NodeWebSocket>
   readonly #limits: Partial<SocketLimits>
   readonly #deflate: boolean | UpgradeDeflate
   readonly #server: NodeServer | undefined
@@ -48,7 +48,7 @@ export class WebSocketServer extends EventEmitter {
     super()
     checkServerOptions(options)
     this.options = options
-    this.clients = options.clientTracking === false ? undefined : new Set()
+    this.clients = (options.clientTracking === false ? undefined : new Set()) as Set<NodeWebSocket>
     this.#limits = limitsFrom(options)
     this.#deflate = deflateFrom(options.perMessageDeflate)
     this.#state = 'running'
@@ -141,7 +141,7 @@ export class WebSocketServer extends EventEmitter {
     const { WebSocket = NodeWebSocket, onError } = this.options
     const webSocket = new WebSocket(below, onError)
     this.#open.set(webSocket, socket.server)
-    this.clients?.add(webSocket)
+    if (this.options.clientTracking !== false) this.clients.add(webSocket)
     webSocket.once('close', () => this.#closedOne(webSocket, socket))
     if (socket.server instanceof EventEmitter && !this.#ownsServer) this.#watch(socket.server)
     try {
@@ -175,7 +175,7 @@ export class WebSocketServer extends EventEmitter {
   #closedOne(webSocket: NodeWebSocket, socket: UpgradeSocket): void {
     socket.destroy()
     this.#open.delete(webSocket)
-    this.clients?.delete(webSocket)
+    if (this.options.clientTracking !== false) this.clients.delete(webSocket)
     this.#maybeClosed()
   }
 
@@ -199,7 +199,7 @@ export class WebSocketServer extends EventEmitter {
 
   #maybeClosed(): void {
     if (this.#state !== 'closing' || this.#ownsServer) return
-    if (this.clients === undefined || this.clients.size === 0) this.#finish()
+    if (this.options.clientTracking === false || this.clients.size === 0) this.#finish()
   }
 
   #finish(): void {
