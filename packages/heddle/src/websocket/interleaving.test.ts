@@ -114,6 +114,8 @@ class Interleaving {
   readonly #story: string[] = []
   readonly #faults: string[] = []
   #controller = new AbortController()
+  /** Nothing was done that may end the connection but well. */
+  #peaceful = true
 
   constructor(world: World, stage: WebSocketStage) {
     this.#world = world
@@ -156,7 +158,9 @@ class Interleaving {
     await this.#finish()
     this.#check(armed)
     const ends = await Promise.all(this.#ends.map(({ socket }) => socket.closed))
-    if (ends.every(({ wasClean }) => wasClean)) this.#checkClean()
+    const isClean = ends.every(({ wasClean }) => wasClean)
+    assert.ok(isClean || !this.#peaceful, `it did not end well\n${this.#story.join('\n')}`)
+    if (isClean) this.#checkClean()
   }
 
   #act(end: End): void | Promise<void> {
@@ -175,6 +179,7 @@ class Interleaving {
       case 3: {
         const deadline = random.integer(0, 80)
         const signal = random.chance(0.5) ? this.#controller.signal : undefined
+        this.#peaceful = false
         return this.#send(end, (data, number) => {
           const withdraw = (): void => {
             // Only what waits for the tunnel can be.
@@ -220,6 +225,7 @@ class Interleaving {
   /** What ends a connection, or part of it. */
   #attack(end: End): void {
     const random = this.#random
+    this.#peaceful = false
     switch (random.integer(0, 5)) {
       case 0:
       case 1:
