@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { ClientConnection as Http1Client } from '../h1/index.ts'
 import { ClientConnection as Http2Client } from '../h2/index.ts'
-import { requestHead, type Exchange, type ExchangeHandler, type Fields, type HeddleError } from '../http/index.ts'
+import { fieldValue, requestHead, type Exchange, type ExchangeHandler, type Fields, type Head, type HeddleError } from '../http/index.ts'
 import { Recording, RecordingConnection, worldTest, type LinkSocket, type World } from '../testing/index.ts'
 import { offeredTunnel, Request, UpgradeError, type TunnelTaker } from '../web/index.ts'
 import { Response, serve, type Server, type ServeOptions } from './index.ts'
@@ -291,8 +291,8 @@ story(
     const { recording } = await ask()
     await pass(world)
     assert.equal(recording.head?.status, 500)
-    assert.match((told[0] as Error).message, /status 101 cannot be sent/)
-    assert.deepEqual(echo?.log, ['refused CANCELLED'])
+    assert.match((told[0] as Error).message, /response of another upgrade/)
+    assert.deepEqual(echo?.log, ['refused HANDLER_FAILED'])
   },
 )
 
@@ -306,8 +306,8 @@ story(
   async ({ world, ask, told }) => {
     const { recording } = await ask()
     await pass(world)
-    assert.deepEqual([recording.head?.status, echo?.log], [500, ['refused HANDLER_FAILED']])
-    assert.equal((told[0] as HeddleError).code, 'USAGE')
+    assert.deepEqual([recording.head?.status, echo?.log], [500, []])
+    assert.ok(told[0] instanceof TypeError)
   },
 )
 
@@ -346,6 +346,32 @@ story(
   async ({ ask, told }) => {
     const { recording } = await ask()
     assert.deepEqual([recording.head?.status, told], [200, []])
+  },
+)
+
+story(
+  'a copy of the response opens the tunnel as well',
+  (request) => {
+    const { response } = take(request, ['x-own', '1'])
+    assert.deepEqual([response.status, response.body], [200, null])
+    const kind = request.headers.get('x-kind')
+    if (kind === 'native') return response.toNative() as never
+    if (kind === 'clone') return response.clone()
+    const Made = kind === 'global' ? globalThis.Response : Response
+    const copy = new Made(response.body as null, response as never)
+    copy.headers.set('x-added', '2')
+    return copy as Response
+  },
+  async ({ ask, told }) => {
+    for (const kind of ['native', 'clone', 'global', 'ours']) {
+      const { recording, exchange } = await ask(['x-kind', kind])
+      const { status, fields } = recording.head as Head
+      assert.deepEqual([status, fieldValue(fields, 'x-own'), fieldValue(fields, 'sec-websocket-protocol')], [200, '1', 'chat'], kind)
+      assert.equal(fieldValue(fields, 'x-added'), kind === 'global' || kind === 'ours' ? '2' : undefined)
+      assert.equal(fieldValue(fields, 'sec-websocket-accept'), undefined)
+      exchange.cancel(1)
+    }
+    assert.deepEqual(told, [])
   },
 )
 

@@ -2,6 +2,7 @@ import { List, type Linked } from '../bytes/index.ts'
 import {
   CancelledError,
   CancelReason,
+  fieldValue,
   noFields,
   requestHead,
   responseHead,
@@ -15,11 +16,11 @@ import {
 } from '../http/index.ts'
 import type { Clock } from '../io/index.ts'
 import {
+  fieldsFrom,
   offerTunnel,
   requestFrom,
   Response,
   responseFields,
-  switchingResponse,
   type Request,
   type TunnelOffer,
   type TunnelTaker,
@@ -54,7 +55,8 @@ export class Tunnels {
 
 /**
  * The tunnel a request asks for, on its way between engine and fetch handler. The handler sees an
- * ordinary GET; whoever takes the tunnel (`upgrade` of heddle/websocket) makes the response that opens it.
+ * ordinary GET; whoever takes the tunnel (`upgrade` of heddle/websocket) makes the response that opens it. Its
+ * status is 200, for one of 101 could not be copied.
  *
  *               another response, failure, client gone
  *          ┌──────────────────────────────────────────▶ refused
@@ -69,7 +71,8 @@ export class FetchTunnel implements TunnelOffer, ExchangeHandler, Linked {
   readonly #tunnels: Tunnels
   #state: 'offered' | 'opening' | 'open' | 'released' | 'refused'
   #taker: TunnelTaker | undefined
-  #response: Response | undefined
+  /** What its response is known by, in a field: middleware copies responses. */
+  #mark: string
   /** Sent whatever becomes of the response's headers. */
   #handshake: Fields
   /** Why it was refused. */
@@ -84,7 +87,7 @@ export class FetchTunnel implements TunnelOffer, ExchangeHandler, Linked {
     this.#tunnels = tunnels
     this.#state = 'offered'
     this.#taker = undefined
-    this.#response = undefined
+    this.#mark = ''
     this.#handshake = noFields
     this.#reason = undefined
   }
@@ -100,9 +103,10 @@ export class FetchTunnel implements TunnelOffer, ExchangeHandler, Linked {
 
   take(taker: TunnelTaker, handshake: Fields, fields: Fields): Response {
     if (this.#taker !== undefined) throw new UsageError('this request was upgraded already')
-    const response = switchingResponse([...fields, ...handshake])
+    const mark = `tunnel ${++taken}`
+    const response = new Response(null, { headers: pairsOf([...fields, ...handshake, markName, mark]) })
     this.#taker = taker
-    this.#response = response
+    this.#mark = mark
     this.#handshake = handshake
     const reason = this.#reason
     // The client has gone meanwhile, or was answered.
@@ -116,7 +120,10 @@ export class FetchTunnel implements TunnelOffer, ExchangeHandler, Linked {
    */
   answer(response: ResponseLike): ResponseLike | 'opened' {
     const { exchange } = this
-    if (response !== this.#response) {
+    const fields = fieldsOf(response)
+    const mark = fieldValue(fields, markName)
+    if (mark === undefined || mark !== this.#mark) {
+      if (mark?.startsWith('tunnel ') === true) throw new UsageError('the response of another upgrade was returned')
       this.refuse(new CancelledError(CancelReason.Refused, 'the handler returned another response than that of the upgrade'))
       const status = (response as Partial<ResponseLike> | undefined)?.status ?? 0
       if (status < 200 || status > 299) return response
@@ -126,7 +133,7 @@ export class FetchTunnel implements TunnelOffer, ExchangeHandler, Linked {
       return response
     }
     if (this.#state !== 'offered') throw new UsageError('the response of the upgrade came too late')
-    exchange.sendHead(responseHead(200, this.#answerFields(this.#response)), false)
+    exchange.sendHead(responseHead(200, this.#answerFields(fields)), false)
     this.#state = 'opening'
     // Until the taker makes another the handler, which it does not if it has no use for the tunnel any more.
     exchange.handler = this
@@ -171,12 +178,28 @@ export class FetchTunnel implements TunnelOffer, ExchangeHandler, Linked {
     return this.#state === 'released'
   }
 
-  #answerFields(response: Response): Fields {
+  #answerFields(returned: Fields): Fields {
     const handshake = this.#handshake
-    let fields = responseFields(response)
+    let fields = withoutField(returned, markName)
     for (let i = 0; i < handshake.length; i += 2) fields = withoutField(fields, handshake[i] as string)
     return [...fields, ...handshake]
   }
+}
+
+/** The engine of HTTP/1.1 writes this field itself, and HTTP/2 has none, so it is free for this. */
+const markName = 'sec-websocket-accept'
+let taken = 0
+
+/** The fields of a response, or of whatever was returned. */
+function fieldsOf(response: ResponseLike): Fields {
+  if (response instanceof Response) return responseFields(response)
+  return typeof response?.headers?.[Symbol.iterator] === 'function' ? fieldsFrom(response.headers) : noFields
+}
+
+function pairsOf(fields: Fields): [string, string][] {
+  const pairs: [string, string][] = []
+  for (let i = 0; i < fields.length; i += 2) pairs.push([fields[i] as string, fields[i + 1] as string])
+  return pairs
 }
 
 /** The handler answered as if the request were an ordinary GET. */

@@ -24,7 +24,6 @@ export {
   responseFrom,
   responseSource,
   responseTrailers,
-  switchingResponse,
   type ResponseInit,
   type ResponseType,
   type TrailersInit,

@@ -51,8 +51,6 @@ export let responseFrom: (
 export let responseFields: (response: Response) => Fields
 /** Claims the source of a response that is sent. Throws TypeError if its body is locked or was read. */
 export let responseSource: (response: Response) => Source
-/** A response of status 101, which no program can make: it opens a tunnel. Its headers can be changed. */
-export let switchingResponse: (fields: Fields) => Response
 /** What its maker gave as `trailers`. */
 export let responseTrailers: (response: Response) => TrailersInit | undefined
 
@@ -85,12 +83,6 @@ export class Response extends Body implements Disposable, AsyncDisposable {
       return withoutField(withoutField(fields, 'content-encoding'), 'content-length')
     }
     responseSource = (response) => takeFrom(response.#state)
-    switchingResponse = (fields) => {
-      const response = new Response()
-      response.#state.status = 101
-      response.#state.fields = fields
-      return response
-    }
     responseTrailers = (response) => response.#state.rare?.trailers
   }
 

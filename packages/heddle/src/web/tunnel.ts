@@ -20,9 +20,10 @@ export interface TunnelOffer {
   /** The server's clock: what that is this layer does not know. */
   readonly clock: unknown
   /**
-   * A response that opens the tunnel for `taker` when the handler returns it, the object itself, for this
+   * A response that opens the tunnel for `taker` when the handler returns it, or a copy of it, for this
    * request. Its headers, `fields`, may be changed meanwhile; those of the `handshake` are sent in any case.
-   * Throws UsageError if the tunnel was taken already. `taker` is told what comes of it, never during the call.
+   * Throws UsageError if the tunnel was taken already, TypeError for fields that cannot be sent. `taker` is told
+   * what comes of it, never during the call.
    */
   take(taker: TunnelTaker, handshake: Fields, fields: Fields): Response
   /** A tunnel that was opened is over. */

@@ -28,7 +28,10 @@ const optionNames: OptionNames<FetchUpgradeOptions> = { ...upgradeOptionNames, h
 
 /** A WebSocket that is accepted, once `response` is returned. */
 export interface Upgraded {
-  /** To be returned by the fetch handler, the object itself. It has status 101, and its headers can be changed. */
+  /**
+   * To be returned by the fetch handler: it, or a copy with its headers. More headers may be added. Its status is 200, which
+   * HTTP/1.1 sends as 101.
+   */
   readonly response: Response
   /**
    * Listen to it, or read it, before or after `response` is returned: what comes waits, and what is sent before it is
