@@ -175,7 +175,7 @@ export class SocketCore implements MessageHandler {
 
   /** As `Socket.read`; `iterates`: for an iterator. */
   read(options: ReadOptions | undefined, iterates: boolean): Promise<unknown> {
-    const { signal, deadline = Infinity } = options ?? {}
+    const signal = options?.signal
     if (this.#handler !== undefined) return Promise.reject(new UsageError('the messages of this socket go to its handler'))
     if (signal?.aborted === true) return Promise.reject(signal.reason)
     const reading = (this.#reading ??= new Reading())
@@ -190,6 +190,7 @@ export class SocketCore implements MessageHandler {
     const operation = new Operation()
     operation.iterates = iterates
     reading.wait(operation)
+    const deadline = options?.deadline ?? Infinity
     if (signal !== undefined || deadline !== Infinity) {
       operation.cancellation = new Cancellation(operation, reading, this.clock, signal, deadline, 'read')
     }

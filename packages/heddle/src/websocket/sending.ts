@@ -49,7 +49,7 @@ export class Sending implements OperationOwner {
   }
 
   write(data: Sendable, options: WriteOptions | undefined): Promise<void> {
-    const { signal, deadline = Infinity } = options ?? {}
+    const signal = options?.signal
     if (signal?.aborted === true) return Promise.reject(signal.reason)
     const { connection } = this.#core
     let operation: Operation
@@ -68,6 +68,7 @@ export class Sending implements OperationOwner {
     } catch (error) {
       return Promise.reject(error)
     }
+    const deadline = options?.deadline ?? Infinity
     if (signal !== undefined || deadline !== Infinity) {
       operation.cancellation = new Cancellation(operation, this, this.#core.clock, signal, deadline, 'send')
     }
