@@ -8,6 +8,8 @@ import { h1Server } from './races/h1-server.ts'
 import { h2Client } from './races/h2-client.ts'
 import { h2Proxy } from './races/h2-proxy.ts'
 import { h2Server } from './races/h2-server.ts'
+import { wsEcho } from './races/ws-echo.ts'
+import { wsH2 } from './races/ws-h2.ts'
 import { table, type Report } from './report.ts'
 
 export interface RaceOptions {
@@ -29,6 +31,8 @@ const races: Readonly<Record<string, (options: RaceOptions) => Promise<Report>>>
   'h2-client': h2Client,
   'h2-proxy': h2Proxy,
   'h2-queue': h2Queue,
+  'ws-echo': wsEcho,
+  'ws-h2': wsH2,
 }
 
 const usage = `npm run bench -- NAME [--json] [--rounds N] [--seconds S]

@@ -2,7 +2,7 @@ import { spawn, spawnSync, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { availableParallelism } from 'node:os'
 import net from 'node:net'
-import { createInterface, type Interface } from 'node:readline'
+import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 
 /** A process of the race, on a core of its own where there are two. */
@@ -120,24 +120,22 @@ export async function runNodeFor<T>(budget: number, core: number, file: string, 
 /** Talks with a process that was started `commanded`: one line to its standard input, one line back. */
 export class Orders {
   readonly #running: Running
-  readonly #lines: Interface
+  /** What the order given last waits for. */
+  #answer: PromiseWithResolvers<string>
 
   constructor(running: Running) {
     this.#running = running
-    this.#lines = createInterface({ input: running.child.stdout as NodeJS.ReadableStream })
+    this.#answer = Promise.withResolvers()
+    const lines = createInterface({ input: running.child.stdout as NodeJS.ReadableStream })
+    lines.on('line', (line) => this.#answer.resolve(line))
+    running.child.on('exit', () => this.#answer.reject(new Error('a process ended before it had done what it was told')))
   }
 
   /** Sends `order` and returns the words of the answer. Rejects if the process ends instead. */
   async give(order: string): Promise<string[]> {
-    const { child } = this.#running
-    child.stdin?.write(`${order}\n`)
-    const [line] = (await Promise.race([
-      once(this.#lines, 'line'),
-      once(child, 'exit').then(() => {
-        throw new Error(`a process ended at the order ${order}`)
-      }),
-    ])) as [string]
-    return line.split(' ')
+    this.#answer = Promise.withResolvers()
+    this.#running.child.stdin?.write(`${order}\n`)
+    return (await this.#answer.promise).split(' ')
   }
 }
 
