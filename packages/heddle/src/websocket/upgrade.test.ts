@@ -339,6 +339,57 @@ story(
   },
 )
 
+let sleep: (ms: number) => Promise<void> = () => Promise.resolve()
+const all: { socket: WebSocket | Socket; ends: Closed[]; kind: string }[] = []
+const settled = (): boolean => all.every(({ ends }) => ends.length === 1)
+
+story(
+  'whatever handlers, clients and the server do, in whatever order: each socket ends once, and nothing is left',
+  {
+    fetch: async (request) => {
+      const kind = request.headers.get('x-kind') ?? ''
+      const wait = Number(request.headers.get('x-wait'))
+      const early = request.headers.get('x-early') === '1'
+      if (!early) await sleep(wait)
+      const { response, socket } = kind.startsWith('lean') ? accept(request) : upgrade(request)
+      const one = { socket, ends: [] as Closed[], kind }
+      all.push(one)
+      void socket.closed.then((how) => one.ends.push(how))
+      void socket.write('welcome').catch(() => {})
+      if (kind.endsWith('read')) void (socket as Socket).read().catch(() => {})
+      if (early) await sleep(wait)
+      if (kind.endsWith('throw')) throw new Error('thrown')
+      if (kind.endsWith('refuse')) return new Response('no', { status: 403 })
+      if (kind.endsWith('close')) socket.close(4000)
+      if (kind.endsWith('abort')) socket.abort()
+      return response
+    },
+  },
+  async ({ ask, world, server }) => {
+    all.length = 0
+    sleep = (ms) => world.sleep(ms)
+    const { random } = world
+    for (let i = 0; i < 12; i++) {
+      const kind = `${random.pick(['', 'lean '])}${random.pick(['plain', 'read', 'throw', 'refuse', 'close', 'abort'])}`
+      const fields = ['x-kind', kind, 'x-wait', `${random.integer(0, 150)}`, 'x-early', random.chance(0.5) ? '1' : '0']
+      const { exchange, wire, recording } = await ask({ fields })
+      const leave = random.integer(0, 5)
+      world.after(random.integer(0, 200), () => {
+        if (leave === 0) wire.destroy()
+        else if (leave === 1) wire.end()
+        else if (leave === 2) exchange.cancel(1)
+        else if (leave === 3 && recording.head?.status === 200) exchange.sendData(Buffer.from([0x88, 0x80, 0, 0, 0, 0]), 0, 6, false)
+      })
+    }
+    await world.settle({ until: world.now() + random.integer(0, 200) })
+    await world.complete(server.close({ deadline: random.integer(0, 300) }), 60_000)
+    await world.settle({ until: world.now() + 10_000 })
+    assert.ok(settled(), JSON.stringify(all.filter(({ ends }) => ends.length !== 1).map(({ kind, ends }) => [kind, ends.length])))
+    assert.ok(all.every(({ socket }) => ('readyState' in socket ? socket.readyState === 3 : socket.state === 'closed')))
+  },
+  25,
+)
+
 test('a request that no server of heddle’s has received is no request to upgrade', () => {
   const request = new Request('http://h/', { headers: { upgrade: 'websocket', connection: 'upgrade' } })
   assert.throws(() => upgrade(request), { code: 'USAGE', message: /not the request that the fetch handler was given/ })
