@@ -15,6 +15,8 @@ export interface LinkHooks<Face> {
   over(face: Face, closed: Closed): void
   /** The same, when all was delivered to the link. */
   closed(face: Face, closed: Closed): void
+  /** Somebody listens for messages. */
+  listened(face: Face): void
   /** Nobody listens, and more is unread than may be. */
   full(face: Face): void
   message(face: Face, buffer: Uint8Array, start: number, limit: number, binary: boolean): void

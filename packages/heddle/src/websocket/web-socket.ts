@@ -2,9 +2,9 @@ import { CancelledError, CancelReason, HeddleError, type ConnectionInfo } from '
 import { systemClock, type Clock } from '../io/index.ts'
 import { closeArguments } from './close-arguments.ts'
 import { Handshake, type ConnectOptions } from './connect-options.ts'
-import { callWithMessage, describe, dispatchMessage, WebSocketCloseEvent, WebSocketErrorEvent, type WebSocketEventMap } from './events.ts'
-import { HandlerAttributes, type Handler } from './handler-attributes.ts'
+import { describe, WebSocketCloseEvent, WebSocketErrorEvent } from './events.ts'
 import { Link, type LinkHooks } from './link.ts'
+import { deliver, isListenedTo, MessageTarget } from './message-target.ts'
 import { bytesAs, type BinaryType } from './message-data.ts'
 import { Opening } from './opening.ts'
 import { failure } from './operation.ts'
@@ -24,9 +24,6 @@ type Flow = 'held' | 'events' | 'reading'
 /** Whether the open event was dispatched. */
 type Told = 'no' | 'soon' | 'yes'
 
-/** Called with the WebSocket as `this`, or null. */
-type EventHandler<Type extends keyof WebSocketEventMap> = ((this: WebSocket, event: WebSocketEventMap[Type]) => unknown) | null
-
 /** What a WebSocket is made of that was not opened from here. */
 class Accepted {
   readonly socket: Socket
@@ -42,6 +39,10 @@ class Accepted {
 
 /** The private methods of a WebSocket that its link calls. */
 let hooks: LinkHooks<WebSocket>
+
+function onListened(target: MessageTarget): void {
+  hooks.listened(target as WebSocket)
+}
 
 /**
  * The `WebSocket` of the WHATWG standard. It goes over HTTP/2 if the client has a connection there whose
@@ -62,7 +63,7 @@ let hooks: LinkHooks<WebSocket>
  * webSocket.onclose = ({ code, reason }) => console.log('closed', code, reason)
  * ```
  */
-export class WebSocket extends EventTarget implements AsyncDisposable {
+export class WebSocket extends MessageTarget implements AsyncDisposable {
   static readonly CONNECTING: 0 = ReadyState.Connecting
   static readonly OPEN: 1 = ReadyState.Open
   static readonly CLOSING: 2 = ReadyState.Closing
@@ -83,11 +84,6 @@ export class WebSocket extends EventTarget implements AsyncDisposable {
   #told: Told
   #flow: Flow
   #binaryType: BinaryType
-  /** `onmessage` while it is the only listener for messages there ever was: it is called without a dispatch. */
-  #direct: Handler | undefined
-  /** A listener for messages was added: each one is dispatched. */
-  #dispatches: boolean
-  #attributes: HandlerAttributes | undefined
   /** Messages that wait for a Blob before them, or to be open. */
   #queue: SendQueue | undefined
   /** Bytes given to `send` when nothing could be sent any more. */
@@ -99,7 +95,7 @@ export class WebSocket extends EventTarget implements AsyncDisposable {
   #failure: unknown
 
   constructor(url: string | URL, options: string | readonly string[] | ConnectOptions = {}) {
-    super()
+    super(onListened)
     this.#link = new Link<WebSocket>(this, hooks)
     this.#state = ReadyState.Connecting
     this.#opening = undefined
@@ -107,9 +103,6 @@ export class WebSocket extends EventTarget implements AsyncDisposable {
     this.#told = 'no'
     this.#flow = 'held'
     this.#binaryType = 'blob'
-    this.#direct = undefined
-    this.#dispatches = false
-    this.#attributes = undefined
     this.#queue = undefined
     this.#lost = 0
     this.#whenOpened = undefined
@@ -141,6 +134,7 @@ export class WebSocket extends EventTarget implements AsyncDisposable {
     hooks = {
       opened: (face, socket) => face.#opened(socket),
       opens: (face, socket) => face.#opensSoon(socket),
+      listened: (face) => face.#listen(),
       full: (face) => face.#listen(),
       failed: (face, error) => face.#failed(error),
       over: (face, closed) => face.#over(closed),
@@ -364,7 +358,7 @@ export class WebSocket extends EventTarget implements AsyncDisposable {
     this.dispatchEvent(new Event('open'))
     if (this.#flow !== 'held') return
     const core = coreOf(socket)
-    if (this.#dispatches || this.#direct !== undefined || core.isHeldBack || core.closed !== undefined) this.#startEvents(socket)
+    if (isListenedTo(this) || core.isHeldBack || core.closed !== undefined) this.#startEvents(socket)
     // Nobody listens or reads yet. What comes waits, but not for ever.
     else core.watch(this.#link)
   }
@@ -394,11 +388,8 @@ export class WebSocket extends EventTarget implements AsyncDisposable {
   }
 
   #message(buffer: Uint8Array, start: number, limit: number, binary: boolean): void {
-    const direct = this.#direct
-    if (direct === undefined && !this.#dispatches) return
-    const data = binary ? bytesAs(this.#binaryType, buffer, start, limit) : textOf(buffer, start, limit)
-    if (direct === undefined) dispatchMessage(this, data, this.#origin)
-    else callWithMessage(direct, this, data, this.#origin)
+    if (!isListenedTo(this)) return
+    deliver(this, binary ? bytesAs(this.#binaryType, buffer, start, limit) : textOf(buffer, start, limit), this.#origin)
   }
 
   #failed(error: unknown): void {
@@ -426,82 +417,6 @@ export class WebSocket extends EventTarget implements AsyncDisposable {
     this.#whenClosed?.resolve(closed)
     if (closed.error !== undefined) this.dispatchEvent(new WebSocketErrorEvent(describe(labelOf(this.#url), error), error))
     this.dispatchEvent(new WebSocketCloseEvent(closed.code, closed.reason, closed.wasClean))
-  }
-
-  // ── Listeners ───────────────────────────────────────────────────────────────────────────────────
-
-  override addEventListener<Type extends keyof WebSocketEventMap>(
-    type: Type,
-    listener:
-      | ((this: WebSocket, event: WebSocketEventMap[Type]) => unknown)
-      | { handleEvent(event: WebSocketEventMap[Type]): unknown }
-      | null,
-    options?: boolean | AddEventListenerOptions,
-  ): void
-  override addEventListener(
-    type: string,
-    listener: EventListener | EventListenerObject | null,
-    options?: boolean | AddEventListenerOptions,
-  ): void
-  override addEventListener(type: string, listener: unknown, options?: boolean | AddEventListenerOptions): void {
-    if (type === 'message') this.#startDispatching()
-    super.addEventListener(type, listener as EventListener, options)
-  }
-
-  override dispatchEvent(event: Event): boolean {
-    if (event.type === 'message') this.#startDispatching()
-    return super.dispatchEvent(event)
-  }
-
-  /** From now on an `onmessage` is one listener among others. */
-  #startDispatching(): void {
-    if (this.#dispatches) return
-    this.#dispatches = true
-    const direct = this.#direct
-    this.#direct = undefined
-    if (direct !== undefined) this.#write('message', direct)
-    this.#listen()
-  }
-
-  #read(type: keyof WebSocketEventMap): never {
-    return (this.#attributes?.read(type) ?? null) as never
-  }
-
-  #write(type: keyof WebSocketEventMap, handler: unknown): void {
-    this.#attributes ??= new HandlerAttributes((name, listener, add) =>
-      add ? super.addEventListener(name, listener) : super.removeEventListener(name, listener),
-    )
-    this.#attributes.write(type, handler)
-  }
-
-  get onopen(): EventHandler<'open'> {
-    return this.#read('open')
-  }
-  set onopen(handler: EventHandler<'open'>) {
-    this.#write('open', handler)
-  }
-  get onerror(): EventHandler<'error'> {
-    return this.#read('error')
-  }
-  set onerror(handler: EventHandler<'error'>) {
-    this.#write('error', handler)
-  }
-  get onclose(): EventHandler<'close'> {
-    return this.#read('close')
-  }
-  set onclose(handler: EventHandler<'close'>) {
-    this.#write('close', handler)
-  }
-  /** The cheapest way to hear of messages, as long as there is no listener besides. */
-  get onmessage(): EventHandler<'message'> {
-    return this.#dispatches ? this.#read('message') : ((this.#direct ?? null) as never)
-  }
-  set onmessage(handler: EventHandler<'message'>) {
-    if (this.#dispatches) this.#write('message', handler)
-    else {
-      this.#direct = typeof handler === 'function' ? (handler as Handler) : undefined
-      if (this.#direct !== undefined) this.#listen()
-    }
   }
 }
 
