@@ -37,7 +37,7 @@ interface Added {
 
 /** `addEventListener` and `onmessage` on top of an emitter, as the package ws has them. */
 export class EmitterEvents {
-  readonly #target: NodeWebSocket & EventEmitter
+  readonly #target: NodeWebSocket
   #added: Added[]
 
   constructor(target: NodeWebSocket) {
@@ -56,7 +56,7 @@ export class EmitterEvents {
       else listener.handleEvent(event)
     }
     this.#added.push({ type, listener, isAttribute, emitted })
-    this.#target.on(type, emitted)
+    ;(this.#target as EventEmitter).on(type, emitted)
   }
 
   remove(type: string, listener: EmitterListener): void {
@@ -79,7 +79,7 @@ export class EmitterEvents {
   #drop(added: Added | undefined): void {
     if (added === undefined) return
     this.#added = this.#added.filter((one) => one !== added)
-    this.#target.removeListener(added.type, added.emitted)
+    ;(this.#target as EventEmitter).removeListener(added.type, added.emitted)
   }
 }
 

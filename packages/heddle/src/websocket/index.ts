@@ -21,7 +21,14 @@ export { acceptWebSocket, type AcceptOptions } from './accept-websocket.ts'
 export { accept, upgrade, type Accepted, type FetchUpgradeOptions, type Upgraded } from './upgrade.ts'
 export type { OriginCheck, ProtocolChoice, UpgradeDeflate, UpgradeOptions } from './upgrade-options.ts'
 export { UpgradeError } from '../web/index.ts'
-export { WebSocketServer, type UpgradeDone } from './ws-server.ts'
+export { WebSocketServer, type UpgradeDone, type WebSocketServerEvents } from './ws-server.ts'
 export type { PerMessageDeflate, VerifyClient, VerifyInfo, WebSocketServerOptions } from './ws-options.ts'
-export { NodeWebSocket, type NodeBinaryType, type NodeSendable, type NodeSendOptions } from './node-web-socket.ts'
+export {
+  NodeWebSocket,
+  type NodeBinaryType,
+  type NodeMessage,
+  type NodeSendable,
+  type NodeSendOptions,
+  type NodeWebSocketEvents,
+} from './node-web-socket.ts'
 export type { EmitterEvent, EmitterListener, ListenerOptions } from './emitter-events.ts'

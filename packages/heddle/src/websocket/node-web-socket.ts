@@ -7,8 +7,22 @@ import { coreOf, type PostOptions, type Socket } from './socket.ts'
 /** What messages come as: a Buffer, an ArrayBuffer, a Blob, or an array of Buffers. Text is always a Buffer. */
 export type NodeBinaryType = 'nodebuffer' | 'arraybuffer' | 'blob' | 'fragments'
 
-/** What `NodeWebSocket.send` takes. */
-export type NodeSendable = string | number | ArrayBufferView | ArrayBuffer | Blob
+/** What a message comes as: text, and bytes by `binaryType`. */
+export type NodeMessage = Buffer | ArrayBuffer | Blob | Buffer[]
+
+/** The events of a {@link NodeWebSocket}. */
+export interface NodeWebSocketEvents {
+  open: []
+  /** The type of `data` is that of the default `binaryType`; with another, bytes are a {@link NodeMessage}. */
+  message: [data: Buffer, isBinary: boolean]
+  close: [code: number, reason: Buffer]
+  error: [error: Error]
+  ping: [data: Buffer]
+  pong: [data: Buffer]
+}
+
+/** What `NodeWebSocket.send` takes; of Buffers in an array all are one message. */
+export type NodeSendable = string | number | ArrayBufferView | ArrayBuffer | Blob | readonly Buffer[]
 
 /** How `NodeWebSocket.send` sends. */
 export interface NodeSendOptions {
@@ -32,7 +46,7 @@ const states = { connecting: 0, open: 1, closing: 2, closed: 3 } as const
  * reason), 'error', 'ping' and 'pong' (data). 'error' is emitted if anybody listens: a client that breaks the
  * protocol is no reason to end the process.
  */
-export class NodeWebSocket extends EventEmitter {
+export class NodeWebSocket extends EventEmitter<NodeWebSocketEvents> {
   static readonly CONNECTING: 0 = states.connecting
   static readonly OPEN: 1 = states.open
   static readonly CLOSING: 2 = states.closing
@@ -119,7 +133,7 @@ export class NodeWebSocket extends EventEmitter {
       if (fin && this.#parts === undefined) return this.#sendBlob(data, compress, done)
       throw new TypeError('a Blob is sent whole')
     }
-    const content = typeof data === 'number' ? `${data}` : (data ?? empty)
+    const content = contentOf(data)
     if (fin && this.#parts === undefined) this.#sendWhole(content, binary, compress, done)
     else this.#sendPart(content, binary, compress, fin, done)
   }
@@ -182,9 +196,8 @@ export class NodeWebSocket extends EventEmitter {
   #control(kind: 'ping' | 'pong', data: NodeSendable | Sent | undefined, mask: boolean | Sent | undefined, sent: Sent | undefined): void {
     const done = typeof data === 'function' ? data : typeof mask === 'function' ? mask : sent
     if (this.readyState !== 1) return this.#tooLate(done)
-    const content = data === undefined || data === null || typeof data === 'function' ? empty : typeof data === 'number' ? `${data}` : data
-    if (content instanceof Blob) throw new TypeError('a Blob cannot be the content of a Ping')
-    const bytes = copyOf(content)
+    if (data instanceof Blob) throw new TypeError('a Blob cannot be the content of a Ping')
+    const bytes = copyOf(contentOf(typeof data === 'function' ? undefined : data))
     if (kind === 'ping') this.#socket.ping(bytes)
     else coreOf(this.#socket).connection?.sendPong(bytes)
     if (done !== undefined) process.nextTick(done)
@@ -229,9 +242,9 @@ export class NodeWebSocket extends EventEmitter {
   }
 
   /** @internal Emits an event of the connection. */
-  tell(name: string, ...parameters: readonly unknown[]): void {
+  tell<Name extends keyof NodeWebSocketEvents>(name: Name, ...parameters: NodeWebSocketEvents[Name]): void {
     try {
-      this.emit(name, ...parameters)
+      ;(this as EventEmitter).emit(name, ...parameters)
     } catch (error) {
       this.#failed(error)
     }
@@ -289,7 +302,7 @@ class Emitting implements SocketHandler {
   onMessage(_socket: Socket, buffer: Uint8Array, start: number, limit: number, binary: boolean): void {
     const webSocket = this.#webSocket
     const bytes = Buffer.from(buffer.subarray(start, limit))
-    webSocket.tell('message', binary ? received(bytes, webSocket.binaryType) : bytes, binary)
+    webSocket.tell('message', binary ? (received(bytes, webSocket.binaryType) as Buffer) : bytes, binary)
   }
   onPing(_socket: Socket, payload: Uint8Array): void {
     this.#webSocket.tell('ping', Buffer.from(payload))
@@ -305,12 +318,18 @@ class Emitting implements SocketHandler {
   }
 }
 
-function received(bytes: Buffer, type: NodeBinaryType): unknown {
+function received(bytes: Buffer, type: NodeBinaryType): NodeMessage {
   if (type === 'nodebuffer') return bytes
   if (type === 'fragments') return [bytes]
   // Its own memory, not the pool's.
   const own = bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.length) as ArrayBuffer
   return type === 'arraybuffer' ? own : new Blob([own])
+}
+
+function contentOf(data: Exclude<NodeSendable, Blob> | undefined | null): string | ArrayBufferView | ArrayBuffer {
+  if (data === undefined || data === null) return empty
+  if (typeof data === 'number') return `${data}`
+  return Array.isArray(data) ? Buffer.concat(data as Buffer[]) : (data as string | ArrayBufferView | ArrayBuffer)
 }
 
 function copyOf(content: string | ArrayBufferView | ArrayBuffer): Buffer {

@@ -15,6 +15,16 @@ import type { UpgradeDeflate } from './upgrade-options.ts'
 /** Told of the WebSocket that an upgrade led to. */
 export type UpgradeDone = (webSocket: NodeWebSocket, request: IncomingMessage) => void
 
+/** The events of a {@link WebSocketServer}. What emits 'connection' may give its listeners more. */
+export interface WebSocketServerEvents {
+  connection: [webSocket: NodeWebSocket, request: IncomingMessage, ...more: unknown[]]
+  headers: [lines: string[], request: IncomingMessage]
+  wsClientError: [error: Error, socket: UpgradeSocket, request: IncomingMessage]
+  listening: []
+  error: [error: unknown]
+  close: []
+}
+
 /**
  * The server of the package ws, over HTTP/1.1 and HTTP/2: for programs that are written for it. Events: 'connection'
  * (webSocket, request), 'headers' (lines, request), 'wsClientError' (error, socket, request), 'listening', 'error', 'close'.
@@ -28,7 +38,7 @@ export type UpgradeDone = (webSocket: NodeWebSocket, request: IncomingMessage) =
  * server.listen(8080)
  * ```
  */
-export class WebSocketServer extends EventEmitter {
+export class WebSocketServer extends EventEmitter<WebSocketServerEvents> {
   readonly options: WebSocketServerOptions
   /** The WebSockets that are not closed. There is no such set with `clientTracking: false`, whatever its type says. */
   readonly clients: Set<NodeWebSocket>
