@@ -50,6 +50,9 @@ export class SocketCore implements MessageHandler {
   /** Nothing can be sent any more. */
   #closing: boolean
   #closeAlarm: Alarm | undefined
+  /** Quarters of `closeTimeout` in which nothing was taken, and what had been before. */
+  #quietTicks: number
+  #sentBefore: number
   /** The code of the peer's Close; 0: none came. */
   peerCode: number
   /** Why it does not end well: what `abort` was called with, what a handler threw, or what the engine says. */
@@ -78,6 +81,8 @@ export class SocketCore implements MessageHandler {
     this.#catchingUp = false
     this.#closing = false
     this.#closeAlarm = undefined
+    this.#quietTicks = 0
+    this.#sentBefore = 0
     this.peerCode = 0
     this.error = undefined
     this.#aborted = false
@@ -287,12 +292,25 @@ export class SocketCore implements MessageHandler {
     this.error ??= error
     this.#closing = true
     if (this.#closeAlarm !== undefined || this.#aborted || this.closed !== undefined) return
-    const { closeTimeout } = this.#limits
-    this.#closeAlarm = new Alarm(() => {
-      this.abort(new TimeoutError('close', `the WebSocket was not closed within ${closeTimeout} ms`), CancelReason.Timeout)
-    })
-    this.clock.set(this.#closeAlarm, this.clock.now() + closeTimeout)
+    this.#closeAlarm = new Alarm(() => this.#closeTick())
+    this.#armClose()
     if (this.isHeldBack) this.#applyPause()
+  }
+
+  /** Looks four times in each `closeTimeout`: what was given before the Close may take its time, as long as the peer takes it. */
+  #closeTick(): void {
+    const { connection } = this
+    const { closeTimeout } = this.#limits
+    const sent = connection?.bytesSent ?? 0
+    const isMoving = connection !== undefined && connection.bufferedAmount > 0 && sent > this.#sentBefore
+    this.#quietTicks = isMoving ? 0 : this.#quietTicks + 1
+    this.#sentBefore = sent
+    if (this.#quietTicks < 4) return this.#armClose()
+    this.abort(new TimeoutError('close', `the WebSocket was not closed within ${closeTimeout} ms`), CancelReason.Timeout)
+  }
+
+  #armClose(): void {
+    this.clock.set(this.#closeAlarm as Alarm, this.clock.now() + this.#limits.closeTimeout / 4)
   }
 
   abort(error: HeddleError, reason: CancelReason = CancelReason.Cancelled): void {

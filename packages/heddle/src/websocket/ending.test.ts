@@ -57,6 +57,20 @@ for (const version of versions) {
     stage.finish()
   })
 
+  worldTest(`${version}: what was given before the Close may take longer than closeTimeout`, { seeds: 2 }, async (world) => {
+    const stage = new WebSocketStage(world, version, { link: { bandwidth: 200, capacity: 20_000 } })
+    const [client, server] = stage.sockets({ limits: { closeTimeout: 2_000 } })
+    server.handler = ignore
+    const started = world.now()
+    const write = client.write(new Uint8Array(2_000_000))
+    client.close(1000)
+    assert.equal((await world.complete(client.closed)).wasClean, true)
+    assert.ok(world.now() - started > 9_000)
+    await write
+    await world.complete(server.closed)
+    stage.finish()
+  })
+
   worldTest(`${version}: a peer that does not answer a Close is given closeTimeout`, { seeds: 2 }, async (world) => {
     const stage = new WebSocketStage(world, version)
     const [clientEnd, serverEnd] = stage.tunnel()

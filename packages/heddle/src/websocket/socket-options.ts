@@ -5,8 +5,9 @@ import type { CompressionOptions } from './codec.ts'
 /** What one {@link Socket} may cost, and how long it waits; every member is an option. */
 export interface SocketLimits extends WebSocketLimits {
   /**
-   * From the moment this side or the peer closes, or the peer breaks the rules, to the end of the connection:
-   * ms. Default 5 s. On excess: it is aborted, which ends whatever waits for it.
+   * From the moment this side or the peer closes, or the peer breaks the rules, to the end of the connection: ms.
+   * Default 5 s. While the peer takes what was given to be sent before, it begins anew. On excess: the
+   * connection is aborted, CLOSE_TIMEOUT, which ends whatever waits for it.
    */
   readonly closeTimeout: number
   /**

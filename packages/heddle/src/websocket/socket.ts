@@ -1,4 +1,4 @@
-import { CancelledError, CancelReason, UsageError, type ConnectionInfo, type Exchange, type HeddleError } from '../http/index.ts'
+import { CancelledError, CancelReason, HeddleError, UsageError, type ConnectionInfo, type Exchange } from '../http/index.ts'
 import type { PreparedMessage } from '../ws/index.ts'
 import { SocketCore } from './core.ts'
 import type { Closed, SocketHandler } from './socket-handler.ts'
@@ -191,8 +191,8 @@ export class Socket implements AsyncDisposable {
   // ── The end ─────────────────────────────────────────────────────────────────────────────────────
 
   /**
-   * Starts the closing handshake: what was given so far leaves, then a Close. The end comes by itself, after
-   * `closeTimeout` at the latest. What the peer still sends is delivered to whoever reads; nobody is waited
+   * Starts the closing handshake: what was given so far leaves, then a Close. The end comes by itself, and
+   * `closeTimeout` sees to that. What the peer still sends is delivered to whoever reads; nobody is waited
    * for. Default code: none on the wire. Throws UsageError for a code that may not be sent, a reason without a
    * code, or one of more than 123 bytes. A no-op after the first time.
    */
@@ -200,9 +200,13 @@ export class Socket implements AsyncDisposable {
     this.#core.close(code, reason)
   }
 
-  /** Ends the connection at once, both ways, and whatever waits for it with `error` (default: a CancelledError). */
-  abort(error?: HeddleError): void {
-    this.#core.abort(error ?? new CancelledError(CancelReason.Cancelled, 'this side has aborted the WebSocket'))
+  /**
+   * Ends the connection at once, both ways, and whatever waits for it with `reason`: a HeddleError, or else the
+   * `cause` of a CancelledError. What was not read is dropped.
+   */
+  abort(reason?: unknown): void {
+    const isOwn = reason instanceof HeddleError
+    this.#core.abort(isOwn ? reason : new CancelledError(CancelReason.Cancelled, 'this side has aborted the WebSocket', { cause: reason }))
   }
 
   /** How it ended; never rejects. */

@@ -1,4 +1,3 @@
-import { CancelledError, CancelReason, HeddleError } from '../http/index.ts'
 import type { SocketCore } from './core.ts'
 import type { Message, Sendable, Socket } from './socket.ts'
 
@@ -53,11 +52,7 @@ export function writableOf(socket: Socket): WritableStream<Sendable> {
       if (!wasClean) throw error
     },
     abort(reason) {
-      socket.abort(
-        reason instanceof HeddleError
-          ? reason
-          : new CancelledError(CancelReason.Cancelled, 'the stream was aborted', { cause: reason as unknown }),
-      )
+      socket.abort(reason)
     },
   })
 }
