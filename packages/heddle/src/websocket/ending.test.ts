@@ -4,6 +4,7 @@ import { Recording, worldTest } from '../testing/index.ts'
 import type { SocketHandler } from './socket-handler.ts'
 import { Socket } from './socket.ts'
 import { versions, WebSocketStage } from './stage.test.ts'
+import { openJobs } from './zlib-job.ts'
 
 const ignore: SocketHandler = { onMessage: () => {} }
 
@@ -212,6 +213,48 @@ for (const version of versions) {
       if (name !== 'onClose') assert.equal(closed.error?.code, 'HANDLER_FAILED', name)
       await world.complete(client.closed)
       stage.finish()
+    }
+  })
+
+  worldTest(`${version}: an end in the middle of compressing or inflating frees all of it`, { seeds: 2 }, async (world) => {
+    const parameters = {
+      serverNoContextTakeover: false,
+      clientNoContextTakeover: true,
+      serverMaxWindowBits: 15,
+      clientMaxWindowBits: 15,
+    }
+    for (const way of ['abort', 'loss', 'close'] as const) {
+      for (const isInflating of [false, true]) {
+        const stage = new WebSocketStage(world, version)
+        const [client, server] = stage.sockets({ deflate: { parameters }, limits: { closeTimeout: 500 } })
+        const text = Array.from({ length: 20_000 }, (_, i) => `${(i * 7919) % 65_521}`).join(' ')
+        const write = client.write(text)
+        const read = server.read()
+        const settled = Promise.allSettled([write, read])
+        assert.equal(openJobs(), 1)
+        // Work outside the world goes on in real time, in which nothing times out.
+        const whileWorking = async (isAt: () => boolean): Promise<void> => {
+          while (isAt()) {
+            await new Promise((resolve) => setImmediate(resolve))
+            world.run()
+          }
+        }
+        if (isInflating) {
+          await whileWorking(() => client.bufferedAmount > 0)
+          assert.equal(openJobs(), 1)
+        }
+        if (way === 'abort') for (const socket of [client, server]) socket.abort()
+        else if (way === 'loss') stage.lose('reset')
+        else {
+          client.close()
+          await whileWorking(() => client.state !== 'closed')
+        }
+        const [closed] = await world.complete(Promise.all([client.closed, server.closed]))
+        await settled
+        if (way === 'close') assert.deepEqual([closed.wasClean, await read], [true, text])
+        assert.equal(openJobs(), 0, `${way}, ${isInflating ? 'inflating' : 'compressing'}`)
+        stage.finish()
+      }
     }
   })
 
