@@ -3,7 +3,7 @@ import { suite, test } from 'node:test'
 import { CancelledError, CancelReason, NetworkError, PeerError, TimeoutError } from '../http/index.ts'
 import { close, frame, sample, text } from '../testing/websocket/case.ts'
 import { Rig } from '../testing/websocket/rig.ts'
-import { State } from './index.ts'
+import { Opcode, State } from './index.ts'
 
 suite('this side closes', () => {
   test('server: it ends as soon as the answer has come', () => {
@@ -53,6 +53,15 @@ suite('the peer closes', () => {
     assert.deepEqual(rig.sent, ['close 1000'])
     assert.equal(rig.tunnel.ended, true)
     assert.equal(rig.tunnel.sends, 1)
+  })
+
+  test('within a text, even within a character: the reason is a text of its own', () => {
+    for (const begun of ['e0', 'ed', 'f0', 'f4']) {
+      const rig = new Rig({ role: 'server' })
+      rig.receive(frame(Opcode.Text, Buffer.from(begun, 'hex')), close(1000, 'À\u{10ffff}'))
+      assert.deepEqual(rig.told, ['peer closes 1000 "À\u{10ffff}"'], begun)
+      assert.deepEqual(rig.sent, ['close 1000'])
+    }
   })
 
   test('client: the answer leaves, the end waits', () => {

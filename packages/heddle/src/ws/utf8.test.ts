@@ -62,6 +62,24 @@ for (const [name, native] of [
   })
 }
 
+test('nothing of a text that breaks off in a sequence, or is none, is left for the next', () => {
+  // Each of these says within which bounds the next octet is, and none of the second texts begins there.
+  for (const start of ['e0', 'ed', 'f0', 'f4', 'e281', 'e000', 'c2c2']) {
+    for (const text of ['\u0080', 'À', 'ﾀ', '\u{10ffff}', '\u{10000}', '\ud7ff', '\u0800']) {
+      const bytes = Buffer.from(text)
+      for (const isWhole of [true, false]) {
+        const reader = new Utf8Reader(undefined)
+        reader.read(Buffer.from(start, 'hex'), 0, start.length / 2)
+        if (isWhole) assert.equal(reader.isText(bytes, 0, bytes.length), true, `${start}, then ${text}`)
+        else {
+          reader.reset()
+          assert.equal(reader.read(bytes, 0, bytes.length) && reader.complete, true, `${start}, then ${text} in pieces`)
+        }
+      }
+    }
+  }
+})
+
 test('a long text is given to the native function, but for what is at its ends when it comes in pieces', () => {
   const asked: number[] = []
   const reader = new Utf8Reader((bytes) => {

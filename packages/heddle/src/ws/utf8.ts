@@ -23,6 +23,9 @@ export class Utf8Reader {
   /** Forgets the text. */
   reset(): void {
     this.#needed = 0
+    // The bounds are those of the octet that was to come.
+    this.#least = 0x80
+    this.#most = 0xbf
   }
 
   /** True: the text read so far does not end within a sequence. */
@@ -33,7 +36,7 @@ export class Utf8Reader {
   /** True if `buffer[start, limit)` is the whole of a text. */
   isText(buffer: Uint8Array, start: number, limit: number): boolean {
     if (this.#isUtf8 !== undefined && limit - start >= worthNative) return this.#isUtf8(view(buffer, start, limit))
-    this.#needed = 0
+    this.reset()
     return this.#read(buffer, start, limit) && this.#needed === 0
   }
 
