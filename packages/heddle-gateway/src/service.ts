@@ -14,6 +14,8 @@ import { Cluster } from './upstream/index.ts'
 /** The same trouble again and again, EMFILE for example, is told once in so many ms. */
 const reportInterval = 10_000
 
+/** What of both is spoken with a client that can do either. */
+const preference: readonly HttpVersion[] = ['h2', 'h1']
 const alpnNames: Readonly<Record<HttpVersion, ServedProtocol>> = { h1: 'http/1.1', h2: 'h2' }
 
 /** A listener that is up. */
@@ -90,7 +92,7 @@ export class Service {
         hostname: listener.host,
         port: listener.port,
         clock,
-        protocols: listener.protocols.map((version) => alpnNames[version]),
+        protocols: preference.filter((version) => listener.protocols.includes(version)).map((version) => alpnNames[version]),
         limits,
         http2: listener.http2,
         maxConnections: Math.ceil(maxConnections / processes),
@@ -164,7 +166,8 @@ export class Service {
     const closed = this.#servers.map(({ server }) => server.close({ deadline }))
     const { drainTimeout, tunnelGrace } = this.#config
     // Of a shorter deadline tunnels have the same share.
-    this.#proxy.endTunnels(deadline < drainTimeout ? (tunnelGrace * deadline) / drainTimeout : tunnelGrace)
+    this.#proxy.tunnels.end(deadline < drainTimeout ? (tunnelGrace * deadline) / drainTimeout : tunnelGrace)
+    this.#proxy.tunnels.cut(deadline)
     this.#closing ??= this.#finish(closed)
     return this.#closing
   }
@@ -173,7 +176,8 @@ export class Service {
     // Idle upstream connections do not keep a process alive; the end of this must, or it would never come.
     const hold = setInterval(() => {}, 60_000)
     await Promise.allSettled(closed)
-    this.#proxy.endTunnels(0)
+    // Clients of WebSockets may have answered sooner than upstreams.
+    await this.#proxy.tunnels.over()
     for (const cluster of this.#clusters.values()) {
       const gone = cluster.close()
       // No client is left, so nothing upstream is wanted any more.

@@ -7,6 +7,7 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test, type TestContext } from 'node:test'
+import tls from 'node:tls'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { collectGarbage, makeAuthority, makeCertificate, memoryNow } from 'heddle/testing'
 import { parseConfig, startGateway, type Gateway, type RequestRecord } from '../src/index.ts'
@@ -155,6 +156,10 @@ test('TLS on both sides: ALPN chooses, and each client gets what it speaks', asy
   const session = connect(context, port, { secure: true, ca: authority.cert, servername: 'localhost' })
   equal((await ask(session, { ':path': '/h2' })).headers['x-seen'], 'GET /h2 2 heddle')
   equal(session.alpnProtocol, 'h2')
+  const either = tls.connect({ host: '127.0.0.1', port, ca: authority.cert, servername: 'localhost', ALPNProtocols: ['http/1.1', 'h2'] })
+  await once(either, 'secureConnect')
+  equal(either.alpnProtocol, 'h2', 'preferred, whatever the client and the order of `protocols` say')
+  either.destroy()
   const request = https.get({ host: 'localhost', port, path: '/h1', ca: authority.cert, agent: false })
   const [response] = (await once(request, 'response')) as [NodeJS.ReadableStream & { headers: Record<string, string> }]
   equal(response.headers['x-seen'], 'GET /h1 1.1 heddle')

@@ -52,7 +52,7 @@ worldTest('WebSocket over HTTP/2 to an upstream of HTTP/1.1: an Upgrade there, a
     ':status': '200',
     'sec-websocket-protocol': 'chat',
   })
-  equal(rig.proxy.openTunnels.size, 1)
+  equal(rig.proxy.tunnels.open.size, 1)
   client.sendContent(1, 'to the upstream', false)
   upstream.want('bytes', 'to the upstream')
   upstream.send('back')

@@ -271,7 +271,7 @@ export class Rig {
       if (value !== 0) left.push(`${name}: ${value}`)
     }
     want('proxy.active', this.proxy.active)
-    want('proxy.tunnels', this.proxy.openTunnels.size)
+    want('proxy.tunnels', this.proxy.tunnels.open.size)
     want('listener.waiting', this.waiting)
     want('server.exchanges', this.server.stats().exchanges)
     for (const cluster of this.clusters.values()) {

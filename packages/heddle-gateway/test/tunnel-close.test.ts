@@ -128,7 +128,7 @@ for (const from of versions) {
         }
       }
       world.advance(random.integer(0, 120))
-      made.rig.proxy.endTunnels(0)
+      made.rig.proxy.tunnels.end(0)
       world.advance(4_900)
       wantClosed(upstream, said, true)
       wantClosed(client, answered, false)
@@ -145,7 +145,7 @@ for (const from of versions) {
         const [talker] = behave(opened)
         talker.begin(frame('to be continued', key), 9)
         world.advance(100)
-        made.rig.proxy.endTunnels(1_000)
+        made.rig.proxy.tunnels.end(1_000)
         world.advance(900)
         equal(client.size, 0, 'there is grace')
         world.advance(200)
@@ -167,7 +167,7 @@ for (const from of versions) {
     worldTest(`${name}: ends that do not answer a Close are cut after 5 s`, { seeds: 2 }, async (world) => {
       const opened = await open(world, from, to)
       const { client, upstream, made } = opened
-      made.rig.proxy.endTunnels(0)
+      made.rig.proxy.tunnels.end(0)
       world.advance(4_800)
       deepEqual([wantClosed(client, [], false), wantClosed(upstream, [], true)], [0, 0])
       deepEqual([client.closed, upstream.closed], [false, false])
@@ -183,7 +183,7 @@ for (const from of versions) {
         const { client, upstream, made } = opened
         opened[first].send(closeFrame(4_000, first === 'client' ? key : undefined))
         world.advance(100)
-        made.rig.proxy.endTunnels(0)
+        made.rig.proxy.tunnels.end(0)
         world.advance(100)
         opened[first === 'client' ? 'upstream' : 'client'].send(closeFrame(4_000, first === 'client' ? undefined : key))
         upstream.end()
@@ -225,7 +225,7 @@ for (const from of versions) {
         const { client, upstream, made } = opened
         if (protocol === 'websocket') client.send(Buffer.from('82ffffffffffffffffff', 'hex'))
         world.advance(100)
-        made.rig.proxy.endTunnels(0)
+        made.rig.proxy.tunnels.end(0)
         world.advance(100)
         ok(client.closed && client.error !== undefined && upstream.closed && upstream.error !== undefined)
         equal(made.rig.record().reason, 'shutdown')
@@ -238,7 +238,7 @@ for (const from of versions) {
         const opened = await open(world, from, to)
         const { made } = opened
         const stays = leaver === 'client' ? opened.upstream : opened.client
-        made.rig.proxy.endTunnels(0)
+        made.rig.proxy.tunnels.end(0)
         world.advance(50)
         opened[leaver].reset()
         world.advance(1_000)
@@ -257,9 +257,9 @@ worldTest('a tunnel that opens when the time of tunnels is over is closed at onc
   const opened = await open(world, 'h2', 'h1')
   const { made } = opened
   behave(opened)
-  made.rig.proxy.endTunnels(5_000)
-  made.rig.proxy.endTunnels(100)
-  made.rig.proxy.endTunnels(3_000)
+  made.rig.proxy.tunnels.end(5_000)
+  made.rig.proxy.tunnels.end(100)
+  made.rig.proxy.tunnels.end(3_000)
   world.advance(200)
   deepEqual(
     frames(opened.client).map(({ opcode }) => opcode),

@@ -43,7 +43,7 @@ for (const from of versions) {
         const made = await pair(world, from, to, { clientLink: link, upstreamLink: link })
         const ends = []
         for (let i = 0; i < 3; i++) ends.push(await opened(made))
-        equal(made.rig.proxy.openTunnels.size, 3)
+        equal(made.rig.proxy.tunnels.open.size, 3)
         equal(made.rig.cluster.stats().tunnels, 3)
         const tunnels = []
         for (const { client, upstream } of ends) {

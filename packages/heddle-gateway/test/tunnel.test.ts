@@ -47,7 +47,7 @@ async function open(world: World, options: RigOptions & { readonly upstreamLink?
   equal(response.field('upgrade'), 'websocket')
   equal(response.field('sec-websocket-accept'), websocketAccept(key))
   equal(response.field('sec-websocket-protocol'), 'chat')
-  equal(rig.proxy.openTunnels.size, 1)
+  equal(rig.proxy.tunnels.open.size, 1)
   return { rig, client, upstream, host }
 }
 
@@ -102,7 +102,7 @@ worldTest('a refused upgrade leaves HTTP/1.1 as it was: what follows is the next
   equal(wantHead(client, 'refused').line, 'HTTP/1.1 403 Forbidden')
   equal(wantHead(client, 'no route').line, 'HTTP/1.1 404 Not Found')
   upstream.wantClose('a connection for tunnels is for no other request', 'end')
-  equal(rig.proxy.openTunnels.size, 0)
+  equal(rig.proxy.tunnels.open.size, 0)
   deepEqual(rig.leftovers(), [])
 })
 
@@ -154,7 +154,7 @@ worldTest(
       if (content !== '') client.want('its content', content)
       const record = rig.record()
       deepEqual([record.tunnel, record.reason, record.responseSize], [false, '', content === '' ? 0 : 6])
-      equal(rig.proxy.openTunnels.size, 0)
+      equal(rig.proxy.tunnels.open.size, 0)
     }
     client.send(get('/next'))
     world.run()

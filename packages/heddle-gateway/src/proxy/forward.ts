@@ -168,8 +168,8 @@ export class Forward implements ExchangeHandler, Waiting, TunnelOwner {
     const now = proxy.clock.now()
     if (error !== undefined) recordClientError(record, error)
     if (tunnel !== undefined) {
-      proxy.openTunnels.delete(tunnel)
       tunnel.clientClosed(error)
+      proxy.tunnels.leave(tunnel)
     } else if (error !== undefined) attempt?.cancel(upstreamCancelReason(error))
     // Upstream may still be taking the end of what the client said.
     else if (attempt !== undefined) attempt.detached = true
@@ -320,6 +320,10 @@ export class Forward implements ExchangeHandler, Waiting, TunnelOwner {
       this.attempt?.cancel(CancelReason.Timeout)
       this.cut(reason, CancelReason.Timeout)
     }
+  }
+
+  onTunnelOver(): void {
+    this.proxy.tunnels.forget(this.tunnel as Tunnel)
   }
 
   onTunnelEnd(reason: Reason): void {

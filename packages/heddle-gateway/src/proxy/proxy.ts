@@ -8,7 +8,7 @@ import {
   type ExchangeHandler,
   type Head,
 } from 'heddle/http'
-import { Alarm, type Clock } from 'heddle/io'
+import type { Clock } from 'heddle/io'
 import type { Config, ListenerConfig, RouteConfig } from '../config/types.ts'
 import type { ProxyObserver, RequestRecord } from '../record.ts'
 import type { RouteRefusal } from '../routing/index.ts'
@@ -20,6 +20,7 @@ import { RecentHeads } from './recent-heads.ts'
 import { RouteState } from './route-state.ts'
 import { TrustList } from './trust.ts'
 import type { Tunnel } from './tunnel.ts'
+import { Tunnels } from './tunnels.ts'
 
 /** What the proxy needs of the router. */
 export interface RequestRouter {
@@ -44,14 +45,11 @@ export class Proxy {
   readonly #clusters: ReadonlyMap<string, Cluster>
   /** Requests under way, tunnels included. */
   active: number
-  readonly openTunnels: Set<Tunnel>
+  readonly tunnels: Tunnels
   readonly #listeners: Map<ListenerConfig, ListenerState>
   readonly #routes: Map<RouteConfig, RouteState>
   /** By timeout. */
   readonly #deadlines: Map<number, DeadlineQueue>
-  /** When open tunnels are closed, once that is known. */
-  readonly #tunnelEnd: Alarm
-  #tunnelsEnded: boolean
 
   constructor(options: ProxyOptions) {
     this.clock = options.clock
@@ -59,9 +57,7 @@ export class Proxy {
     this.router = options.router
     this.#clusters = options.clusters
     this.active = 0
-    this.openTunnels = new Set()
-    this.#tunnelEnd = new Alarm(() => this.#endTunnels())
-    this.#tunnelsEnded = false
+    this.tunnels = new Tunnels(options.clock)
     this.#listeners = new Map(options.config.listeners.map((listener) => [listener, new ListenerState(listener)]))
     this.#routes = new Map()
     this.#deadlines = new Map()
@@ -97,23 +93,8 @@ export class Proxy {
 
   /** A tunnel is open. */
   startTunnel(tunnel: Tunnel, record: RequestRecord): void {
-    this.openTunnels.add(tunnel)
     this.observer.onTunnelStart?.(record)
-    if (this.#tunnelsEnded) tunnel.end('shutdown')
-  }
-
-  /** Closes open tunnels `grace` ms from now, and those that open later at once. A second call may bring that forward. */
-  endTunnels(grace: number): void {
-    const at = this.clock.now() + grace
-    if (grace <= 0) this.#endTunnels()
-    else if (!this.#tunnelsEnded && (this.#tunnelEnd.list === undefined || at < this.#tunnelEnd.deadline))
-      this.clock.set(this.#tunnelEnd, at)
-  }
-
-  #endTunnels(): void {
-    this.clock.clear(this.#tunnelEnd)
-    this.#tunnelsEnded = true
-    for (const tunnel of this.openTunnels) tunnel.end('shutdown')
+    this.tunnels.add(tunnel)
   }
 
   /** A request's exchange is over. */

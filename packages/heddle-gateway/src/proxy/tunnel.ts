@@ -15,6 +15,8 @@ const noBytes = new Uint8Array(0)
 export interface TunnelOwner {
   /** The tunnel is about to be closed by us. */
   onTunnelEnd(reason: Reason): void
+  /** Both ends are gone, or given up. */
+  onTunnelOver(): void
 }
 
 /**
@@ -58,6 +60,11 @@ export class Tunnel {
     if (held !== undefined) held.sendTo(toUpstream, clientEnded)
     else if (clientEnded) toUpstream.pass(noBytes, 0, 0, true)
     if (upstreamEnded) toClient.pass(noBytes, 0, 0, true)
+  }
+
+  /** The client has gone, and the upstream is given the time to answer a Close. */
+  get isLingering(): boolean {
+    return this.clientOver && !this.upstreamOver && this.ending && !this.attempt.detached
   }
 
   fromClient(buffer: Uint8Array, start: number, limit: number, end: boolean): void {
@@ -129,16 +136,21 @@ export class Tunnel {
 
   /** RFC 6455 §7.1.1: an end that has got our Close, and has sent its own, is let go. */
   private settle(): void {
-    if (this.clientOver && this.upstreamOver) this.clock.clear(this.cutAlarm)
+    if (this.clientOver && this.upstreamOver) {
+      this.clock.clear(this.cutAlarm)
+      this.owner.onTunnelOver()
+    }
     if (!this.ending) return
     const { toClient, toUpstream } = this
     if (toClient.closed && (toUpstream.sourceEnded || toUpstream.frames?.closing === true)) toClient.end()
     if (toUpstream.closed && (toClient.sourceEnded || toClient.frames?.closing === true)) toUpstream.end()
   }
 
-  private cut(): void {
+  /** Ends what is left of it. */
+  cut(): void {
     this.clock.clear(this.cutAlarm)
     if (!this.upstreamOver) this.attempt.cancel(CancelReason.Cancelled)
-    if (!this.clientOver) this.client.cancel(CancelReason.Cancelled)
+    if (this.clientOver) this.owner.onTunnelOver()
+    else this.client.cancel(CancelReason.Cancelled)
   }
 }

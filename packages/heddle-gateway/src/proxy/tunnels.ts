@@ -1,0 +1,93 @@
+import { Alarm, type Clock } from 'heddle/io'
+import type { Tunnel } from './tunnel.ts'
+
+/** The tunnels of a gateway, and what becomes of them when it stops. */
+export class Tunnels {
+  /** Those with a client. */
+  readonly open: Set<Tunnel>
+  /** Those without, whose upstreams have the time to answer a Close. */
+  readonly #lingering: Set<Tunnel>
+  /** When the open ones are closed … */
+  readonly #end: Term
+  /** … and what lingers is cut. */
+  readonly #cut: Term
+  #whenOver: (() => void)[]
+
+  constructor(clock: Clock) {
+    this.open = new Set()
+    this.#lingering = new Set()
+    this.#end = new Term(clock, () => {
+      for (const tunnel of this.open) tunnel.end('shutdown')
+    })
+    this.#cut = new Term(clock, () => {
+      for (const tunnel of this.#lingering) tunnel.cut()
+    })
+    this.#whenOver = []
+  }
+
+  /** It is open, and what was said before has been passed on. */
+  add(tunnel: Tunnel): void {
+    this.open.add(tunnel)
+    if (this.#end.isOver) tunnel.end('shutdown')
+  }
+
+  /** Its client has gone. */
+  leave(tunnel: Tunnel): void {
+    this.open.delete(tunnel)
+    if (!tunnel.isLingering) return
+    this.#lingering.add(tunnel)
+    if (this.#cut.isOver) tunnel.cut()
+  }
+
+  /** Nothing is left of it. */
+  forget(tunnel: Tunnel): void {
+    this.#lingering.delete(tunnel)
+    if (this.#lingering.size > 0) return
+    for (const resolve of this.#whenOver.splice(0)) resolve()
+  }
+
+  /** Closes those that are open `grace` ms from now, and those that open later at once. A second call may bring that forward. */
+  end(grace: number): void {
+    this.#end.set(grace)
+  }
+
+  /** Cuts what lingers `deadline` ms from now. A second call may bring that forward. */
+  cut(deadline: number): void {
+    this.#cut.set(deadline)
+  }
+
+  /** Fulfilled when none lingers. For when no new ones can open. */
+  async over(): Promise<void> {
+    this.#end.set(0)
+    if (this.#lingering.size > 0) await new Promise<void>((resolve) => this.#whenOver.push(resolve))
+    this.#cut.set(0)
+  }
+}
+
+/** An instant that can only be brought forward, and what happens then. */
+class Term {
+  isOver: boolean
+  readonly #clock: Clock
+  readonly #alarm: Alarm
+  readonly #task: () => void
+
+  constructor(clock: Clock, task: () => void) {
+    this.isOver = false
+    this.#clock = clock
+    this.#alarm = new Alarm(() => this.#expire())
+    this.#task = task
+  }
+
+  set(ms: number): void {
+    if (this.isOver) return
+    const at = this.#clock.now() + ms
+    if (ms <= 0) this.#expire()
+    else if (this.#alarm.list === undefined || at < this.#alarm.deadline) this.#clock.set(this.#alarm, at)
+  }
+
+  #expire(): void {
+    this.#clock.clear(this.#alarm)
+    this.isOver = true
+    this.#task()
+  }
+}
