@@ -187,6 +187,24 @@ test('what is sent again and again becomes small with context takeover, and is a
   assert.equal(new Set(await lengths(fresh)).size, 1)
 })
 
+test('a large message refers to what came before it where that is worth it, and never to what another left in a compressor', async () => {
+  const message = sample(40_000, 3)
+  const sink = new Sink(zlibCodec(takeover))
+  const keen = new Sink(zlibCodec(takeover, { contextSize: 32_768 }))
+  const first = bytesOf(await sink.deflate(message))
+  assert.deepEqual(bytesOf(await keen.deflate(message)), first)
+  // Four KiB of context are not used, 32 are.
+  assert.deepEqual(bytesOf(await sink.deflate(message)), first)
+  assert.ok(bytesOf(await keen.deflate(message)).length < first.length)
+  assert.deepEqual(bytesOf(await new Sink(zlibCodec(fresh)).deflate(message)), first)
+  // Compressors of several kinds, each used again.
+  for (let i = 0; i < 20; i++) {
+    const leveled = new Sink(zlibCodec(fresh, { level: (i % 9) + 1 }))
+    assert.deepEqual(bytesOf(await leveled.inflate(bytesOf(await leveled.deflate(message)))), message)
+  }
+  for (const one of [sink, keen]) one.codec.release(one)
+})
+
 test('after resetDeflate nothing refers to what was sent before', async () => {
   const sink = new Sink(zlibCodec(takeover))
   const message = sample(500, 3)

@@ -11,7 +11,8 @@ export interface CompressionOptions {
   readonly memoryLevel?: number | undefined
   /**
    * With context takeover: how many of the bytes sent before a message may refer to, up to the agreed
-   * window. They are kept for each connection, and looked through again for each message. Default 4 KiB.
+   * window. They are kept for each connection, and looked through again for each message; a message of more than
+   * 16 KiB and more than four times as much does without. Default 4 KiB.
    */
   readonly contextSize?: number | undefined
 }
@@ -64,12 +65,8 @@ class ZlibCodec implements Codec, DeflateOwner, InflateOwner {
       sink.deflated(output, 0, output.length - (end ? tailLength : 0), true)
       return
     }
-    // zlib reads both later, in its thread.
-    const bytes = Buffer.from(buffer.subarray(start, limit))
-    const window = sent?.window
-    const dictionary = window === undefined ? undefined : Buffer.from(window)
+    this.#deflating.set(sink, new Deflating(sink, end, this, this.#deflate, buffer.subarray(start, limit), sent?.window))
     sent?.append(buffer, start, limit)
-    this.#deflating.set(sink, new Deflating(sink, end, this, this.#deflate, bytes, dictionary))
   }
 
   onDeflated(deflating: Deflating, result: Buffer | Error): void {

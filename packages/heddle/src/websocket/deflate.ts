@@ -1,6 +1,8 @@
-import { constants, createDeflateRaw, deflateRawSync, type DeflateRaw } from 'node:zlib'
+import { constants, createDeflateRaw, deflateRawSync } from 'node:zlib'
+import { BufferPool } from '../bytes/index.ts'
 import type { CodecSink } from '../ws/index.ts'
-import { ZlibJob, type JobError, type JobOwner } from './zlib-job.ts'
+import { flushingEachWrite, ZlibEngine } from './zlib-engine.ts'
+import { mostRunning, ZlibJob, type JobError, type JobOwner } from './zlib-job.ts'
 
 /** How to compress the messages of one connection. */
 export interface DeflateSetting {
@@ -54,6 +56,45 @@ export interface DeflateOwner {
   onDeflated(deflating: Deflating, result: Buffer | Error): void
 }
 
+/** Copies of what is compressed in the thread pool, for as long as that takes. */
+const inputs = new BufferPool(65_536, mostRunning)
+
+/**
+ * Compressors without a dictionary that wait for the next job, by what they are like, and how many there are.
+ * Each has a quarter of a MiB, which to get and to give back costs more than it is to make it as new.
+ */
+const kept = new Map<string, ZlibEngine[]>()
+let keptCount = 0
+
+function keptEngine(key: string): ZlibEngine | undefined {
+  const engine = kept.get(key)?.pop()
+  if (engine !== undefined) keptCount--
+  return engine
+}
+
+function keep(key: string, engine: ZlibEngine): void {
+  if (keptCount === mostRunning) dropOne(key)
+  let engines = kept.get(key)
+  if (engines === undefined) {
+    engines = []
+    kept.set(key, engines)
+  }
+  engines.push(engine)
+  keptCount++
+}
+
+/** Makes room for one that is like `key`: what was used last is likely to be used next. */
+function dropOne(key: string): void {
+  for (const [other, engines] of kept) {
+    if (other !== key || kept.size === 1) {
+      engines.pop()?.destroy()
+      if (engines.length === 0) kept.delete(other)
+      keptCount--
+      return
+    }
+  }
+}
+
 /** Bytes of one connection that are compressed in the thread pool. */
 export class Deflating implements JobOwner {
   readonly sink: CodecSink
@@ -63,17 +104,22 @@ export class Deflating implements JobOwner {
   readonly #setting: DeflateSetting
   readonly #length: number
   readonly #dictionary: Buffer | undefined
+  readonly #input: Buffer
   readonly #job: ZlibJob
 
-  /** `bytes` and `dictionary` must not change until the end. */
-  constructor(sink: CodecSink, end: boolean, owner: DeflateOwner, setting: DeflateSetting, bytes: Buffer, dictionary: Buffer | undefined) {
+  /** Copies both `bytes` and `window`, which zlib reads later, in its thread. */
+  constructor(sink: CodecSink, end: boolean, owner: DeflateOwner, setting: DeflateSetting, bytes: Uint8Array, window: Buffer | undefined) {
+    const { length } = bytes
     this.sink = sink
     this.end = end
     this.#owner = owner
     this.#setting = setting
-    this.#length = bytes.length
-    this.#dictionary = dictionary
-    this.#job = new ZlibJob(this, [bytes], Infinity)
+    this.#length = length
+    // To refer to what is less than a quarter of the message saves a percent or two, and costs a new compressor.
+    this.#dictionary = window !== undefined && window.length * 4 > length ? Buffer.from(window) : undefined
+    this.#input = length <= inputs.size ? inputs.acquire() : Buffer.allocUnsafeSlow(length)
+    this.#input.set(bytes)
+    this.#job = new ZlibJob(this, [this.#input.subarray(0, length)], Infinity)
     this.#job.start()
   }
 
@@ -82,11 +128,19 @@ export class Deflating implements JobOwner {
     this.#job.cancel()
   }
 
-  makeEngine(): DeflateRaw {
-    return createDeflateRaw(optionsFor(this.#setting, this.#length, this.#dictionary))
+  makeEngine(): ZlibEngine {
+    const dictionary = this.#dictionary
+    const options = optionsFor(this.#setting, this.#length, dictionary)
+    if (dictionary !== undefined) return new ZlibEngine(createDeflateRaw(options))
+    const key = `${options.windowBits} ${options.level} ${options.memLevel}`
+    return (
+      keptEngine(key) ??
+      new ZlibEngine(createDeflateRaw({ ...options, ...flushingEachWrite, chunkSize: 65_536 }), (engine) => keep(key, engine))
+    )
   }
 
   onJobDone(_job: ZlibJob, output: Buffer): void {
+    inputs.release(this.#input)
     this.#owner.onDeflated(this, output)
   }
 

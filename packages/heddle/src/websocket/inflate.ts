@@ -1,6 +1,7 @@
-import { createInflateRaw, inflateRawSync, type InflateRaw } from 'node:zlib'
+import { createInflateRaw, inflateRawSync } from 'node:zlib'
 import type { CodecSink } from '../ws/index.ts'
 import type { History } from './history.ts'
+import { ZlibEngine } from './zlib-engine.ts'
 import { ZlibJob, type JobError, type JobOwner } from './zlib-job.ts'
 
 /** How to inflate the messages of one connection. */
@@ -51,7 +52,8 @@ export function inflateNow(
   joined.set(start === 0 && limit === buffer.length ? buffer : buffer.subarray(start, limit))
   joined.set(tail, length)
 
-  const chunkSize = Math.min(16_384, Math.max(256, 4 * length))
+  // Most messages come to less; more would be put together from chunks.
+  const chunkSize = Math.min(65_600, Math.max(256, 5 * length))
   let whole: Buffer | undefined
   let at = 0
   for (let streams = 0; streams < mostStreams; streams++) {
@@ -135,14 +137,14 @@ export class Inflating implements JobOwner {
     this.#job = undefined
   }
 
-  makeEngine(): InflateRaw {
+  makeEngine(): ZlibEngine {
     const options = {
       windowBits: this.#setting.windowBits,
       // Each chunk is one turn through the thread pool, and what may be allocated beyond the limit.
       chunkSize: Math.min(262_144, Math.max(65_536, 4 * this.#payload.length), this.#mostLength + 64),
     }
     const dictionary = dictionaryBehind(this.#setting.history, this.#whole)
-    return createInflateRaw(dictionary === undefined ? options : { ...options, dictionary })
+    return new ZlibEngine(createInflateRaw(dictionary === undefined ? options : { ...options, dictionary }))
   }
 
   onJobDone(job: ZlibJob, output: Buffer): void {

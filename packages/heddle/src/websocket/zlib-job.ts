@@ -1,13 +1,13 @@
 import { availableParallelism } from 'node:os'
-import type { DeflateRaw, InflateRaw } from 'node:zlib'
 import { List, type Linked } from '../bytes/index.ts'
+import type { EngineUser, ZlibEngine } from './zlib-engine.ts'
 
 /**
  * Jobs of this thread that may be in the thread pool at once. Each has the memory of a compressor, so
  * however many connections have large messages to compress, this many times a quarter of a MiB is what they
  * take; and the pool has threads left for files and names.
  */
-const mostRunning = Math.min(4, Math.max(2, availableParallelism()))
+export const mostRunning: number = Math.min(4, Math.max(2, availableParallelism()))
 
 let running = 0
 const waiting = new List<ZlibJob>()
@@ -15,7 +15,7 @@ const waiting = new List<ZlibJob>()
 /** Who gave a job away. */
 export interface JobOwner {
   /** Makes what does the work, when there is room for it. */
-  makeEngine(job: ZlibJob): DeflateRaw | InflateRaw
+  makeEngine(job: ZlibJob): ZlibEngine
   /** `job` is done; `output` is its owner's. Not called after `cancel`. */
   onJobDone(job: ZlibJob, output: Buffer): void
   /** `job` failed. Not called after `cancel`. */
@@ -26,7 +26,7 @@ export interface JobOwner {
 export type JobError = 'too long' | Error
 
 /** Bytes that are compressed or decompressed in the thread pool, first come first served. */
-export class ZlibJob implements Linked {
+export class ZlibJob implements Linked, EngineUser {
   previous: Linked | undefined
   next: Linked | undefined
   /** Input bytes that zlib took: fewer than there are if DEFLATE data comes to an end before. */
@@ -34,7 +34,7 @@ export class ZlibJob implements Linked {
   #owner: JobOwner | undefined
   #input: readonly Uint8Array[]
   readonly #mostLength: number
-  #engine: DeflateRaw | InflateRaw | undefined
+  #engine: ZlibEngine | undefined
   #output: Buffer[]
   #length: number
 
@@ -64,7 +64,7 @@ export class ZlibJob implements Linked {
       waiting.remove(this)
       this.#forget()
     } else {
-      this.#end()
+      this.#end(false)
     }
   }
 
@@ -72,38 +72,38 @@ export class ZlibJob implements Linked {
     running++
     const engine = owner.makeEngine(this)
     this.#engine = engine
-    engine.on('data', (chunk: Buffer) => this.#onOutput(chunk))
-    engine.on('error', (error) => this.#fail(error))
-    engine.on('end', () => this.#finish())
-    for (const bytes of this.#input) engine.write(bytes)
-    engine.end()
+    engine.start(this, this.#input)
   }
 
-  #onOutput(chunk: Buffer): void {
+  onOutput(chunk: Buffer): void {
     this.#length += chunk.length
     if (this.#length > this.#mostLength) this.#fail('too long')
     else this.#output.push(chunk)
   }
 
-  #finish(): void {
+  onOutputEnd(): void {
     const owner = this.#owner
     if (owner === undefined) return
-    this.taken = (this.#engine as DeflateRaw | InflateRaw).bytesWritten
+    this.taken = (this.#engine as ZlibEngine).taken
     const output = this.#output.length === 1 ? (this.#output[0] as Buffer) : Buffer.concat(this.#output, this.#length)
-    this.#end()
+    this.#end(true)
     owner.onJobDone(this, output)
+  }
+
+  onEngineError(error: Error): void {
+    this.#fail(error)
   }
 
   #fail(error: JobError): void {
     const owner = this.#owner
     if (owner === undefined) return
-    this.#end()
+    this.#end(false)
     owner.onJobFailed(this, error)
   }
 
   /** Gives its place to the next. */
-  #end(): void {
-    this.#engine?.destroy()
+  #end(completed: boolean): void {
+    this.#engine?.stop(completed)
     this.#forget()
     running--
     const next = waiting.shift()
