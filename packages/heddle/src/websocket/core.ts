@@ -306,7 +306,10 @@ export class SocketCore implements MessageHandler {
     this.#quietTicks = isMoving ? 0 : this.#quietTicks + 1
     this.#sentBefore = sent
     if (this.#quietTicks < 4) return this.#armClose()
-    this.abort(new TimeoutError('close', `the WebSocket was not closed within ${closeTimeout} ms`), CancelReason.Timeout)
+    const error = new TimeoutError('close', `the WebSocket was not closed within ${closeTimeout} ms`)
+    // If both have closed and only the tunnel is left, it has ended well all the same: the engine knows.
+    if (connection === undefined) this.abort(error, CancelReason.Timeout)
+    else connection.abort(error, CancelReason.Timeout)
   }
 
   #armClose(): void {

@@ -89,6 +89,24 @@ for (const version of versions) {
     stage.finish()
   })
 
+  worldTest(`${version}: a server that closes and leaves the tunnel open has closed well`, { seeds: 2 }, async (world) => {
+    const stage = new WebSocketStage(world, version)
+    const [clientEnd, serverEnd] = stage.tunnel()
+    const peer = new Recording({ autoConsume: true })
+    peer.exchange = serverEnd
+    serverEnd.handler = peer
+    const client = new Socket(clientEnd, { role: 'client', clock: world })
+    const started = world.now()
+    client.close(1000)
+    await world.settle()
+    serverEnd.sendData(Uint8Array.of(0x88, 0x02, 0x03, 0xe8), 0, 4, false)
+    assert.deepEqual(await world.complete(client.closed), { code: 1000, reason: '', wasClean: true, error: undefined })
+    assert.ok(world.now() - started >= 5_000)
+    await world.settle()
+    assert.ok(peer.closed)
+    stage.finish()
+  })
+
   worldTest(`${version}: a peer that breaks the rules and then does nothing is given closeTimeout`, { seeds: 2 }, async (world) => {
     const stage = new WebSocketStage(world, version)
     const [clientEnd, serverEnd] = stage.tunnel()

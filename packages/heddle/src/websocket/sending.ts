@@ -117,7 +117,7 @@ export class Sending implements OperationOwner {
         operation.fulfill(undefined)
       }
     }
-    if (writable && this.#blocked) this.#tellWritable()
+    if (writable && this.#blocked && connection.state === State.Open) this.#tellWritable()
   }
 
   #tellWritable(): void {
