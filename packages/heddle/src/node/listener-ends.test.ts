@@ -10,11 +10,11 @@ onAll('a client that leaves within its request is noticed', async (t, backend) =
     watch(request, response, log)
     request.on('error', (error: NodeJS.ErrnoException) => log.push(`request error ${error.code}`))
     request.socket.on('close', () => log.push('socket close'))
-    request.resume()
+    request.on('data', () => log.push('half of it'))
   })
   const talk = client.start({ method: 'POST', headers: { 'content-length': '100' } }, false)
   talk.out.write('half')
-  await new Promise((resolve) => setTimeout(resolve, 30))
+  await until(() => log.includes('half of it'), 'the content')
   talk.abort()
   await until(() => log.includes('response close') && log.includes('request close') && log.includes('socket close'), 'close')
   assert.deepEqual(
@@ -227,12 +227,12 @@ for (const backend of ['h1', 'h2c'] as const) {
   })
 
   test(`an error thrown while the engine runs ends its exchange and no more (${backend})`, { timeout: 20_000 }, async (t) => {
+    let chunks = 0
     const { client, told } = await open(t, backend, (request, response) => {
       if (request.method === 'GET') {
         response.end('fine')
         return
       }
-      let chunks = 0
       request.on('data', () => {
         // The first comes from Node's stream, in a tick of its own, the others right from the engine.
         if (++chunks === 2) throw new Error('in data')
@@ -240,7 +240,7 @@ for (const backend of ['h1', 'h2c'] as const) {
     })
     const talk = client.start({ method: 'POST' }, false)
     talk.out.write('x')
-    await new Promise((resolve) => setTimeout(resolve, 20))
+    await until(() => chunks === 1, 'the first chunk')
     talk.out.write('y')
     await until(() => told.length > 0, 'onError')
     assert.equal((told[0] as Error).message, 'in data')
