@@ -129,6 +129,19 @@ test('node:http2 on both sides, plain text: content both ways, trailers, two tho
   deepEqual([listeners[0]?.http2.streams, clusters[0]?.http2.streams, clusters[0]?.http2.connections], [0, 0, 1])
   ok((clusters[0]?.http2.framesPerWrite ?? 0) > 2 && (listeners[0]?.http2.framesPerWrite ?? 0) > 2, JSON.stringify(clusters[0]?.http2))
   equal(listeners[0]?.latency.count, 2_002)
+  // What /metrics.json shows of every listener, upstream and endpoint.
+  const shown = ['avg', 'count', 'max', 'min', 'p50', 'p75', 'p90', 'p95', 'p99', 'p999', 'p9999']
+  for (const part of [listeners[0], clusters[0], clusters[0]?.endpoints[0]]) {
+    for (const { count, min, p50, p9999, max, ...rest } of [part!.latency, part!.duration]) {
+      deepEqual(Object.keys({ count, min, p50, p9999, max, ...rest }).sort(), shown)
+      ok(count === 2_002 && min > 0 && min <= p50 && p50 <= p9999 && p9999 <= max)
+    }
+    ok(part!.duration.avg >= part!.latency.avg)
+    deepEqual([part!.waiting, part!.connections], [0, 1])
+  }
+  for (const { connections, streams, resetsSent, resetsReceived } of [listeners[0]!.http2, clusters[0]!.http2]) {
+    deepEqual([connections, streams, resetsSent, resetsReceived], [1, 0, {}, {}])
+  }
 })
 
 test('TLS on both sides: ALPN chooses, and each client gets what it speaks', async (context) => {

@@ -10,6 +10,7 @@ const narrow = { capacity: 8_192 }
 const versions = ['h1', 'h2'] as const
 type Version = (typeof versions)[number]
 const content = 'x'.repeat(200_000)
+const other = { upgrades: ['other'] }
 const shut = [[Setting.InitialWindowSize, 0]] as const
 
 function cluster(version: Version, sendTimeout: number): ClusterConfig[] {
@@ -158,6 +159,37 @@ worldTest('a client connection has no more streams of a shared upstream connecti
   modest.sendHead(1, request('GET', '/modest'), true)
   deepEqual(pick(upstream.wantHead('there is a stream left', 5, true), ':path'), { ':path': '/modest' })
 })
+
+worldTest(
+  'an endpoint has no more HTTP/1.1 connections for tunnels than maxTunnelsPerEndpoint, beside those for requests',
+  few,
+  async (world) => {
+    const rig = await Rig.make(world, {
+      clusters: [clusterConfig({ maxTunnelsPerEndpoint: 1, maxConnectionsPerEndpoint: 1, headTimeout: 5_000 })],
+      listener: other,
+    })
+    const host = rig.upstream()
+    const upgrade = get('/', 'Connection: Upgrade', 'Upgrade: other')
+    const first = rig.client().send(upgrade)
+    world.run()
+    wantHead(host.peer(), 'the first')
+    host.peer().send(message(['HTTP/1.1 101 Switching Protocols', 'Connection: Upgrade', 'Upgrade: other']))
+    wantHead(first, 'it is open')
+    const second = rig.client().send(upgrade)
+    const third = rig.client().send(upgrade)
+    world.advance(1_000)
+    rig.client().send(get('/beside'))
+    world.run()
+    deepEqual([wantHead(host.peer(1), 'a request').line, host.peers.length, rig.waiting], ['GET /beside HTTP/1.1', 2, 2])
+    first.reset()
+    world.advance(100)
+    wantHead(host.peer(2), 'the second')
+    host.peer(2).send(message(['HTTP/1.1 101 Switching Protocols', 'Connection: Upgrade', 'Upgrade: other']))
+    wantHead(second, 'it is open')
+    world.advance(5_000)
+    equal(wantHead(third, 'it waited too long').field('heddle-reason'), 'queue_timeout')
+  },
+)
 
 worldTest('an upstream connection that gives no answers is left for another one', few, async (world) => {
   const rig = await Rig.make(world, {

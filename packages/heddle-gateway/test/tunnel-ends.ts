@@ -18,6 +18,8 @@ export class End implements ClientExchangeHandler {
   size: number
   /** The other end has ended. */
   ended: boolean
+  /** The tunnel was. */
+  opened: boolean
   closed: boolean
   error: HeddleError | undefined
   /** ms a byte that came waits to be read; Infinity: it is never read. */
@@ -26,6 +28,7 @@ export class End implements ClientExchangeHandler {
   onBytes: ((bytes: Buffer) => void) | undefined
   readonly #unsent: Buffer[]
   #ends: boolean
+  #ended: boolean
   #writable: boolean
 
   constructor(world: World) {
@@ -36,12 +39,14 @@ export class End implements ClientExchangeHandler {
     this.received = []
     this.size = 0
     this.ended = false
+    this.opened = false
     this.closed = false
     this.error = undefined
     this.delay = 0
     this.onBytes = undefined
     this.#unsent = []
     this.#ends = false
+    this.#ended = false
     this.#writable = false
   }
 
@@ -61,7 +66,14 @@ export class End implements ClientExchangeHandler {
     return this
   }
 
+  /** As `send`, unless it has ended. */
+  say(bytes: Uint8Array): void {
+    if (!this.#ended) this.send(bytes)
+  }
+
   end(): this {
+    if (this.#ended) return this
+    this.#ended = true
     this.#ends = true
     this.#flush()
     return this
@@ -73,6 +85,7 @@ export class End implements ClientExchangeHandler {
 
   /** The tunnel is open: what was to be sent goes. */
   start(): void {
+    this.opened = true
     this.#writable = true
     this.#flush()
   }

@@ -1,6 +1,9 @@
 import { deepEqual, equal, ok } from 'node:assert/strict'
 import { worldTest, type World } from 'heddle/testing'
+import { CancelReason, responseHead } from 'heddle/http'
+import { clusterConfig, routeConfig } from './rig.ts'
 import { End, pair, versions, type Pair } from './tunnel-ends.ts'
+import { frame } from './websocket-frames.ts'
 
 /** Random bytes. */
 function bytes(world: World, size: number): Buffer {
@@ -141,6 +144,65 @@ for (const from of versions) {
         deepEqual(made.rig.leftovers(), [])
         await made.close()
       }
+    })
+
+    worldTest(`${name}: whatever happens whenever, it is over once at both ends, and nothing is left`, { seeds: 60 }, async (world) => {
+      const { random } = world
+      const link = {
+        splits: random.pick(['none', 'random'] as const),
+        jitter: random.integer(0, 3),
+        capacity: random.pick([4_096, 262_144]),
+      }
+      const made = await pair(world, from, to, {
+        clientLink: link,
+        upstreamLink: link,
+        listener: { limits: { sendTimeout: 700 } as never },
+        clusters: [clusterConfig({ protocol: to === 'h1' ? 'h1' : 'h2c', sendTimeout: 700, headTimeout: 500 })],
+        routes: [routeConfig({ extendedConnect: true, tunnelIdleTimeout: random.pick([300, 5_000]) })],
+      })
+      const answer = made.answer
+      made.answer = (end) => {
+        const { exchange } = end
+        if (exchange === undefined) return
+        end.delay = random.pick([0, 0, 5, Infinity])
+        const choice = random.integer(0, 9)
+        if (choice === 0) exchange.cancel(random.pick([CancelReason.Refused, CancelReason.InternalError]))
+        else if (choice === 1) exchange.sendHead(responseHead(403, ['content-length', '2']), false)
+        else if (choice === 2) exchange.sendHead(responseHead(404, ['content-length', '0']), true)
+        else if (choice > 3) answer(end)
+        if (choice === 1) exchange.sendData(Buffer.from('no'), 0, 2, true)
+      }
+      const clients: End[] = []
+      const ends = (): readonly End[] => [...clients, ...made.upstreams].filter(({ opened }) => opened)
+      for (let i = 0; i < 4; i++) {
+        world.after(random.integer(0, 100), () => {
+          const client = made.open()
+          client.delay = random.pick([0, 0, 5, Infinity])
+          clients.push(client)
+        })
+      }
+      for (let i = 0; i < 40; i++) {
+        world.after(random.integer(0, 600), () => {
+          const all = ends()
+          if (all.length === 0) return
+          const end = random.pick(all)
+          const choice = random.integer(0, 19)
+          if (choice === 0) end.reset()
+          else if (choice === 1) end.end()
+          else if (choice === 2) made.rig.proxy.tunnels.end(random.integer(0, 200))
+          else end.say(frame(Buffer.alloc(random.pick([0, 100, 5_000, 90_000])), clients.includes(end) ? Buffer.from('mask') : undefined))
+        })
+      }
+      world.advance(1_000)
+      made.rig.proxy.tunnels.end(0)
+      world.advance(20_000)
+      equal(made.rig.records.length, made.rig.started)
+      ok(made.rig.records.every(({ tunnel, status, reason }) => tunnel || status >= 400 || reason !== ''))
+      deepEqual(made.rig.leftovers(), [])
+      equal(made.rig.cluster.stats().tunnels, 0)
+      // Who reads nothing, or has read to the end, does not see that its connection is gone.
+      for (const { closed, delay, ended } of clients) ok(closed || delay === Infinity || ended)
+      await made.close()
     })
 
     worldTest(`${name}: what is about the WebSocket passes, what is about the hop is made anew`, { seeds: 1 }, async (world) => {

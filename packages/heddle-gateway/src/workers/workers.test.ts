@@ -3,6 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { describe, test } from 'node:test'
 import { Client } from 'heddle/client'
 import { Response, serve, type Server } from 'heddle/server'
+import { connect, upgrade } from 'heddle/websocket'
 import { parseConfig, startGateway, type Gateway } from '../index.ts'
 import { parsePrometheus } from '../../test/parse-prometheus.ts'
 
@@ -84,6 +85,35 @@ describe('two workers', () => {
     assert.deepEqual(await Promise.all(running), ['late', 'late'])
     await closed
     for (const pid of pids) assert.throws(() => process.kill(pid, 0), { code: 'ESRCH' })
+  })
+
+  test('close WebSockets together, and count them as one', async () => {
+    await using origin = await serve({
+      hostname: '127.0.0.1',
+      websocket: true,
+      fetch(request) {
+        const { response, socket } = upgrade(request)
+        socket.addEventListener('message', ({ data }) => socket.send(data))
+        return response
+      },
+    })
+    await using gateway = await start(origin)
+    const url = gateway.addresses[0]?.url.replace('http', 'ws') as string
+    const sockets = await Promise.all([1, 2, 3, 4].map(() => connect(url)))
+    for (const socket of sockets) {
+      await socket.write('hello')
+      assert.equal(await socket.read(), 'hello')
+    }
+    const { open, opened, received } = (await gateway.stats()).requests.tunnels
+    // A masked frame of five octets.
+    assert.deepEqual([open, opened, received], [4, 4, 4 * 11])
+    const closed = gateway.close({ deadline: 1_500 })
+    const at = performance.now()
+    for (const { code, wasClean } of await Promise.all(sockets.map((socket) => socket.closed)))
+      assert.deepEqual([code, wasClean], [1001, true])
+    // Two thirds of the deadline, as of `drainTimeout`.
+    assert.ok(performance.now() - at > 800, 'there was grace')
+    await closed
   })
 
   test('one that dies is replaced; meanwhile the other serves, and what it counted stays', async () => {
