@@ -36,6 +36,7 @@ test('authorities that are none do not stand for those of Node', async () => {
   assert.equal(refusal({ tls: { ca: '' } }), 'Client: tls cannot be used: ca is empty')
   assert.equal(refusal({ tls: { ca: Buffer.alloc(0) } }), 'Client: tls cannot be used: ca is empty')
   assert.equal(refusal({ tls: { ca: ['no certificate'] } }), 'Client: tls cannot be used: ca holds no certificate in PEM')
+  assert.equal(refusal({ tls: { cert: 'client.crt', key: 'client.key' } }), 'Client: tls cannot be used: cert holds no certificate in PEM')
   const { createServer } = await import('node:net')
   const listener = createServer((socket) => socket.on('error', () => {}))
   await new Promise<void>((resolve) => listener.listen(0, '127.0.0.1', resolve))

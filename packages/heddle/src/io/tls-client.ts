@@ -13,7 +13,7 @@ import { checkOptionNames, NetworkError, type HeddleError, type OptionNames } fr
 import { clientProtocols } from './alpn.ts'
 import { describe } from './errors.ts'
 import { keylogWanted, writeKeylog } from './keylog.ts'
-import { checkAuthorities, checkNotEmpty, given, identityNames, type Pem } from './tls-identity.ts'
+import { checkNotEmpty, checkPem, given, identityNames, type Pem } from './tls-identity.ts'
 
 /** TLS towards a server. Keep one object for one set of options: contexts are cached by its identity. */
 export interface TlsClientOptions {
@@ -88,11 +88,14 @@ const optionNames: OptionNames<TlsClientOptions> = {
   sessions: true,
 }
 
-/** Throws UsageError for options that are unknown, and for an empty `ca`, which Node would take for its own. `face` says who is asked. */
+/**
+ * Throws UsageError for options that are unknown, for an empty `ca`, which Node would take for its own, and for what is no PEM.
+ * `face` says who is asked.
+ */
 export function checkTlsClientOptions(face: string, options: TlsClientOptions): void {
   checkOptionNames(face, 'tls', options, optionNames)
   checkNotEmpty(`${face}: tls`, options)
-  checkAuthorities(`${face}: tls`, options.ca)
+  checkPem(`${face}: tls`, options)
 }
 
 function contextOf(options: TlsClientOptions): SecureContext {

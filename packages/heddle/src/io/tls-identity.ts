@@ -41,6 +41,12 @@ export const identityNames: OptionNames<TlsIdentity> = {
 }
 const identityMembers = Object.keys(identityNames) as readonly (keyof TlsIdentity)[]
 const credentials: readonly (keyof TlsIdentity)[] = ['cert', 'key', 'pfx', 'passphrase']
+/** What is PEM, how the first line of its kind ends, and what that is. */
+const pemMembers = [
+  ['cert', 'CERTIFICATE-----', 'certificate'],
+  ['key', 'PRIVATE KEY-----', 'private key'],
+  ['ca', 'CERTIFICATE-----', 'certificate'],
+] as const
 const manners = identityMembers.filter((name) => !credentials.includes(name))
 
 /** Those of `names` that are set: Node does not take undefined for absent everywhere. */
@@ -104,7 +110,7 @@ export function makeContext(identity: TlsIdentity, what: string, verifies: boole
         '(never those that Node trusts; an empty list: none, so that with rejectUnauthorized: false the program judges by itself)',
     )
   }
-  checkAuthorities(what, ca)
+  checkPem(what, identity)
   try {
     return createSecureContext(identity as object)
   } catch (cause) {
@@ -112,12 +118,21 @@ export function makeContext(identity: TlsIdentity, what: string, verifies: boole
   }
 }
 
-/** Throws UsageError for authorities of which Node would take none, or its own. */
-export function checkAuthorities(what: string, ca: TlsIdentity['ca']): void {
-  for (const pem of pems(ca)) {
-    const text = typeof pem === 'string' ? pem : Buffer.from(pem.buffer, pem.byteOffset, pem.byteLength).toString('latin1')
-    if (!text.includes('CERTIFICATE-----')) throw new UsageError(`${what} cannot be used: ca holds no certificate in PEM`)
+/**
+ * Throws UsageError for what is not PEM of its kind. Of such authorities Node would take none, or its
+ * own; of certificates and keys OpenSSL says "no start line" and "unsupported", and not which it means.
+ */
+export function checkPem(what: string, identity: TlsIdentity): void {
+  for (const [name, label, kind] of pemMembers) {
+    for (const pem of pems(identity[name])) {
+      if (!pemText(pem).includes(label)) throw new UsageError(`${what} cannot be used: ${name} holds no ${kind} in PEM`)
+    }
   }
+}
+
+function pemText(pem: unknown): string {
+  if (typeof pem === 'string') return pem
+  return ArrayBuffer.isView(pem) ? Buffer.from(pem.buffer, pem.byteOffset, pem.byteLength).toString('latin1') : ''
 }
 
 /** Throws UsageError for members of `identity` that are none. */
