@@ -51,7 +51,7 @@ export class FetchFace {
 
   constructor(options: ServeOptions) {
     const { fetch, clock = systemClock(), websocket = false } = options
-    this.app = typeof fetch === 'object' ? fetch : { fetch: fetch as FetchHandler }
+    this.app = typeof fetch === 'object' && fetch !== null ? fetch : { fetch: fetch as FetchHandler }
     this.handler = this.app.fetch
     this.clock = clock
     this.tunnels = websocket ? new Tunnels() : undefined

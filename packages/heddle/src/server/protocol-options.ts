@@ -8,8 +8,10 @@ const allProtocols: readonly ServedProtocol[] = ['h2', 'http/1.1']
 
 /** The protocols to serve, best first. Throws UsageError for none, and for a name that is no protocol here. */
 export function servedProtocols({ protocols = allProtocols }: ServeOptions): readonly ServedProtocol[] {
-  if (protocols.length === 0) throw new UsageError('protocols is empty')
-  for (const name of protocols) if (!allProtocols.includes(name)) throw new UsageError(`there is no protocol named ${name}`)
+  // oxlint-disable-next-line typescript/no-unnecessary-condition -- callers without types
+  if (!Array.isArray(protocols) || protocols.length === 0 || !protocols.every((name) => allProtocols.includes(name as ServedProtocol))) {
+    throw new UsageError("serve: protocols must be a list of 'h2' and 'http/1.1', or of one of them")
+  }
   return protocols
 }
 

@@ -30,6 +30,16 @@ test('an option that is none is refused by its name, and not taken for the defau
     [{ fetch, maxHandshakes: NaN }, 'maxHandshakes must be a number, 0 or more'],
     [{ fetch, handshakeTimeout: 0 }, 'handshakeTimeout must be a number, 1 or more'],
     [undefined, 'serve: the options must be an object'],
+    [{ port: 0 }, 'serve needs fetch or onExchange'],
+    [{ fetch, onExchange: fetch }, 'serve takes fetch or onExchange, not both'],
+    [{ fetch: 1 }, 'serve: fetch must be a function, or an object with a method fetch'],
+    [{ fetch: null }, 'serve: fetch must be a function, or an object with a method fetch'],
+    [{ fetch: { default: { fetch } } }, 'serve: fetch must be a function, or an object with a method fetch'],
+    [{ onExchange: {} }, 'serve: onExchange must be a function'],
+    [{ fetch, websocket: 'yes' }, 'serve: websocket must be true or false'],
+    [{ fetch, protocols: ['h3'] }, "serve: protocols must be a list of 'h2' and 'http/1.1', or of one of them"],
+    [{ fetch, protocols: [] }, "serve: protocols must be a list of 'h2' and 'http/1.1', or of one of them"],
+    [{ fetch, protocols: 'h2' }, "serve: protocols must be a list of 'h2' and 'http/1.1', or of one of them"],
   ]
   for (const [options, message] of refused) assert.equal(await refusal(options), message)
 })

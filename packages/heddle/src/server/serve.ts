@@ -52,9 +52,15 @@ export async function serve(options: ServeOptions): Promise<Server> {
 }
 
 function acceptor(options: ServeOptions, face: FetchFace): Acceptor {
-  const { onExchange, fetch } = options
-  if ((onExchange === undefined) === (fetch === undefined)) throw new UsageError('serve needs either fetch or onExchange')
-  if (onExchange !== undefined) return onExchange
+  const { onExchange, fetch, websocket } = options
+  if (onExchange === undefined && fetch === undefined) throw new UsageError('serve needs fetch or onExchange')
+  if (onExchange !== undefined && fetch !== undefined) throw new UsageError('serve takes fetch or onExchange, not both')
+  if (websocket !== undefined && typeof websocket !== 'boolean') throw new UsageError('serve: websocket must be true or false')
+  if (onExchange !== undefined) {
+    if (typeof onExchange !== 'function') throw new UsageError('serve: onExchange must be a function')
+    return onExchange
+  }
+  if (typeof face.handler !== 'function') throw new UsageError('serve: fetch must be a function, or an object with a method fetch')
   if (tunnelledProtocols(options).some((name) => name !== 'websocket' || options.websocket !== true)) {
     throw new UsageError('upgrades need onExchange; a fetch handler takes WebSockets, with `websocket: true`')
   }
