@@ -20,13 +20,13 @@ export function fieldName(name: string, method: string): string {
 }
 
 /**
- * `value` without white space around it. Throws TypeError for what cannot stand in a field line: NUL, CR, LF and
+ * `value`, of the header `name`, without white space around it. Throws TypeError for what cannot stand in a field line: NUL, CR, LF and
  * code units above 0xFF (Fetch §2.2.2), and the other controls too, which RFC 9110 §5.5 forbids.
  */
-export function fieldText(value: string, method: string): string {
+export function fieldText(value: string, name: string, method: string): string {
   if (typeof value === 'string' && isFieldValue(value)) return value
   const text = trimmed(`${value}`)
-  if (!isFieldValue(text)) throw new TypeError(`Headers.${method}: ${quoted(text)} is an invalid header value.`)
+  if (!isFieldValue(text)) throw new TypeError(`Headers.${method}: ${quoted(text)} is an invalid value of the header ${quoted(`${name}`)}.`)
   return text
 }
 
@@ -58,13 +58,13 @@ export function fieldsFromInit(init: HeadersInit, method: string): string[] {
       const [name, value, ...rest] = pair as unknown as [string?, string?, ...string[]]
       if (name === undefined || value === undefined || rest.length > 0)
         throw new TypeError(`Headers.${method}: a pair must have a name and a value.`)
-      fields.push(fieldName(name, method), fieldText(value, method))
+      fields.push(fieldName(name, method), fieldText(value, name, method))
     }
     return fields
   }
   const record = init as Readonly<Record<string, string>>
   for (const name in record)
-    if (Object.hasOwn(record, name)) fields.push(fieldName(name, method), fieldText(record[name] as string, method))
+    if (Object.hasOwn(record, name)) fields.push(fieldName(name, method), fieldText(record[name] as string, name, method))
   return fields
 }
 

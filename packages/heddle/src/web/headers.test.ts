@@ -139,3 +139,11 @@ test('Node takes our headers, and the types agree', () => {
   assert.equal(new globalThis.Headers(native).get('a'), '1')
   assert.equal(String(native), '[object Headers]')
 })
+
+test('an invalid value is refused in words that name its header', () => {
+  const message = 'Headers.constructor: "a\\nb" is an invalid value of the header "X-Tag".'
+  assert.throws(() => new Headers({ ok: 'a', 'X-Tag': 'a\nb' }), { name: 'TypeError', message })
+  assert.throws(() => new Headers([['X-Tag', 'a\nb']]), { name: 'TypeError', message })
+  assert.throws(() => new Headers().set('X-Tag', '\u010A'), /^TypeError: Headers\.set: "Ċ" is an invalid value of the header "X-Tag"\.$/)
+  assert.throws(() => new Headers().append('X-Tag', '\u010A'), /^TypeError: Headers\.append: .* of the header "X-Tag"\.$/)
+})

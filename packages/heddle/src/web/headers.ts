@@ -55,7 +55,7 @@ export class Headers implements Iterable<[string, string]> {
   /** Adds a line; those of the same name stay. */
   append(name: string, value: string): void {
     const lower = fieldName(name, 'append')
-    const text = fieldText(value, 'append')
+    const text = fieldText(value, name, 'append')
     this.#own('append').push(lower, text)
   }
 
@@ -94,7 +94,7 @@ export class Headers implements Iterable<[string, string]> {
   /** Replaces the first line of that name and removes the others. */
   set(name: string, value: string): void {
     const lower = fieldName(name, 'set')
-    const text = fieldText(value, 'set')
+    const text = fieldText(value, name, 'set')
     const fields = this.#own('set')
     let kept = 0
     let done = false
