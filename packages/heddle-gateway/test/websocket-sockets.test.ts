@@ -5,8 +5,8 @@ import { test, type TestContext } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Client } from 'heddle/client'
 import { Response, serve, type Server } from 'heddle/server'
-import { makeAuthority, makeCertificate } from 'heddle/testing'
-import { connect, upgrade, type Closed, type Socket } from 'heddle/websocket'
+import { makeAuthority, makeCertificate, memoryNow } from 'heddle/testing'
+import { accept, connect, upgrade, type Closed, type Socket } from 'heddle/websocket'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -339,4 +339,43 @@ test('bare sockets: a Close from the gateway, answered or not', { timeout: 30_00
   const took = performance.now() - at
   ok(took > 4_500 && took < 7_500, `${took} ms`)
   await stopped
+})
+
+test('two thousand tunnels, one after the other, leave nothing behind', { timeout: 60_000 }, async (context) => {
+  const server = await serve({
+    port: 0,
+    hostname: '127.0.0.1',
+    websocket: true,
+    fetch(request) {
+      const { response, socket } = accept(request)
+      socket.handler = { onMessage: () => socket.close(1000) }
+      return response
+    },
+  })
+  context.after(() => server.close({ deadline: 0 }))
+  const { gateway, port, records } = await start(context, server.port, 'h2')
+  const client = clientOf(context, 'h2')
+  const url = `ws://127.0.0.1:${port}/`
+  const run = async (count: number): Promise<void> => {
+    for (let i = 0; i < count; i += 20) {
+      await Promise.all(
+        Array.from({ length: 20 }, async () => {
+          const socket = await connect(url, { client })
+          socket.post('hello')
+          equal((await socket.closed).code, 1000)
+        }),
+      )
+    }
+    records.length = 0
+  }
+  await run(500)
+  const before = await memoryNow()
+  await run(2_000)
+  const growth = (await memoryNow()) - before
+  ok(growth < 2 * 1_048_576, `${(growth / 1_024).toFixed(0)} KiB more than before`)
+  const { requests, clusters } = await gateway.stats()
+  deepEqual(
+    [requests.tunnels.open, requests.tunnels.closed, requests.active, clusters[0]?.active, clusters[0]?.tunnels],
+    [0, 2_500, 0, 0, 0],
+  )
 })
