@@ -14,8 +14,8 @@ export type Tool = 'curl' | 'nghttp' | 'h2load' | 'chromium' | 'go' | 'h2spec' |
 /** Every one of them. */
 export const tools: readonly Tool[] = ['curl', 'nghttp', 'h2load', 'chromium', 'go', 'h2spec', 'h2specd', 'peer']
 
-/** What is built here is kept here, out of version control. */
-const cache = fileURLToPath(new URL('../.tools/', import.meta.url))
+/** What is built here is kept here, out of version control; `HEDDLE_INTEROP_TOOLS` puts it elsewhere. */
+const cache = process.env['HEDDLE_INTEROP_TOOLS'] ?? fileURLToPath(new URL('../.tools/', import.meta.url))
 const goFolder = fileURLToPath(new URL('../go/', import.meta.url))
 
 /** The oldest Go that builds what `go/` pins. */
