@@ -17,8 +17,8 @@ export interface GoServer {
 }
 
 /** Starts a server of Go's that ends with its test. */
-export async function openGoServer(t: TestContext, kind: string, folder: Folder): Promise<GoServer> {
-  const server = new Running(t, peer, [kind, '-cert', folder.cert, '-key', folder.key])
+export async function openGoServer(t: TestContext, kind: string, folder: Folder, ...flags: string[]): Promise<GoServer> {
+  const server = new Running(t, peer, [kind, '-cert', folder.cert, '-key', folder.key, ...flags])
   const [, plain, secure] = await server.prints(/^ready (\d+) (\d+)$/m)
   return { plain: Number(plain), secure: Number(secure) }
 }

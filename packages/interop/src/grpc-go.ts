@@ -53,3 +53,8 @@ function goEntries(entries: readonly GoEntry[] | null): Entries {
 
 /** The service on a server of grpc-go. */
 export const goGrpcServer: GrpcServerMaker = (t, folder) => openGoServer(t, 'grpc-server', folder)
+
+/** The same with `-max-age` or `-min-ping` of `go/peer`. */
+export function goGrpcServerWith(...flags: string[]): GrpcServerMaker {
+  return (t, folder) => openGoServer(t, 'grpc-server', folder, ...flags)
+}

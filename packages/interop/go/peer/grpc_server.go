@@ -17,7 +17,9 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
 	_ "google.golang.org/grpc/encoding/gzip"
+	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
@@ -36,7 +38,14 @@ func serveGRPC() error {
 	}
 	service := new(calls)
 	open := func(options ...grpc.ServerOption) *grpc.Server {
-		server := grpc.NewServer(append(options, grpc.ForceServerCodec(rawCodec{}), grpc.MaxRecvMsgSize(math.MaxInt32))...)
+		options = append(options, grpc.ForceServerCodec(rawCodec{}), grpc.MaxRecvMsgSize(math.MaxInt32))
+		if *maxAge > 0 {
+			options = append(options, grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionAge: *maxAge, MaxConnectionAgeGrace: 10 * time.Second}))
+		}
+		if *minPing > 0 {
+			options = append(options, grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: *minPing}))
+		}
+		server := grpc.NewServer(options...)
 		server.RegisterService(&description, service)
 		return server
 	}
@@ -88,6 +97,9 @@ func (*calls) unary(ctx context.Context, request []byte) ([]byte, error) {
 	header := metadata.MD{"x-answered": asked.Get("x-asked"), "x-answered-bin": asked.Get("x-asked-bin")}
 	if deadline, ok := ctx.Deadline(); ok {
 		header.Set("x-deadline", fmt.Sprint(time.Until(deadline).Milliseconds()))
+	}
+	if who, ok := peer.FromContext(ctx); ok {
+		header.Set("x-connection", who.Addr.String())
 	}
 	trailer := metadata.MD{"x-last": asked.Get("x-asked"), "x-last-bin": asked.Get("x-asked-bin")}
 	if err := grpc.SendHeader(ctx, header); err != nil {

@@ -21,6 +21,8 @@ var (
 	keyFile  = flag.String("key", "", "file of its key")
 	caFile   = flag.String("ca", "", "file of the certificate to trust")
 	way      = flag.String("way", "h1", "how a client connects: h1, h2c, https, h2, or xh2c for golang.org/x/net/http2")
+	maxAge   = flag.Duration("max-age", 0, "after which a gRPC server sends GOAWAY on a connection; 0: never")
+	minPing  = flag.Duration("min-ping", 0, "how often a gRPC server lets clients ping; 0: its default of 5 minutes")
 	address  = flag.String("address", "", "host:port a client connects to")
 )
 
