@@ -57,8 +57,7 @@ async function wrk({
     const match = /(\d+) requests in ([\d.]+)(ms|s|m)/.exec(printed)
     if (match === null) throw new Error(`wrk printed no count:\n${printed}`)
     if (/Non-2xx/.test(printed)) throw new Error(`not every answer was a success:\n${printed}`)
-    const unit = match[3] === 's' ? 1 : match[3] === 'm' ? 60 : 0.001
-    return { requests: Number(match[1]), seconds: Number(match[2]) * unit }
+    return { requests: Number(match[1]), seconds: secondsOf(match.slice(1)) }
   } finally {
     rmSync(folder, { recursive: true, force: true })
   }
@@ -117,12 +116,12 @@ export async function http2Load(load: Http2Load): Promise<Http2Run> {
       ...(perSecond === undefined ? [] : [`--rps=${perSecond}`, `--log-file=${log}`]),
       ...(paths.length > 1 ? ['-i', list] : [`${base}${paths[0]}`]),
     ])
-    const done = /finished in ([\d.]+)s/.exec(printed)
+    const done = /finished in ([\d.]+)(ms|s|m),/.exec(printed)
     const counts = /requests: (\d+) total, \d+ started, (\d+) done, (\d+) succeeded, (\d+) failed/.exec(printed)
     if (done === null || counts === null) throw new Error(`h2load printed no count:\n${printed}`)
     const [, , , succeeded, failed] = counts.map(Number) as [number, number, number, number, number]
     if (succeeded === 0 || failed > succeeded / 10) throw new Error(`not every answer was a success:\n${printed}`)
-    return { requests: succeeded, seconds: Number(done[1]), p50Micros: perSecond === undefined ? 0 : median(loggedMicros(log)) }
+    return { requests: succeeded, seconds: secondsOf(done), p50Micros: perSecond === undefined ? 0 : median(loggedMicros(log)) }
   } finally {
     rmSync(folder, { recursive: true, force: true })
   }
@@ -132,4 +131,9 @@ export async function http2Load(load: Http2Load): Promise<Http2Run> {
 function loggedMicros(path: string): number[] {
   const lines = readFileSync(path, 'latin1').trimEnd().split('\n')
   return lines.map((line) => line.split('\t')).flatMap(([, status, micros]) => (status === '200' ? [Number(micros)] : []))
+}
+
+/** Of a match whose first group is a number and whose second is its unit. */
+function secondsOf([, value, unit]: readonly string[]): number {
+  return Number(value) * (unit === 's' ? 1 : unit === 'm' ? 60 : 0.001)
 }
