@@ -86,7 +86,7 @@ export async function openGateway(
   const listener = `host: 127.0.0.1, port: 0, protocols: ${settings.protocols ?? '[h1, h2]'}${more(settings.listener)}`
   const tls = protocol === 'h2' ? `, tls: { ca: ${folder.ca}, serverName: localhost }` : ''
   const config = parseConfig(`
-drainTimeout: 2s
+drainTimeout: 20s
 listeners:
   - { name: plain, ${listener} }
   - { name: secure, ${listener}, tls: { certificates: [{ cert: ${folder.cert}, key: ${folder.key} }] } }
