@@ -9,10 +9,10 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 /** A program that a test needs. */
-export type Tool = 'curl' | 'nghttp' | 'h2load' | 'chromium' | 'go' | 'h2spec' | 'h2specd' | 'peer'
+export type Tool = 'curl' | 'nghttp' | 'h2load' | 'chromium' | 'go' | 'h2spec' | 'h2specd' | 'peer' | 'websocket'
 
 /** Every one of them. */
-export const tools: readonly Tool[] = ['curl', 'nghttp', 'h2load', 'chromium', 'go', 'h2spec', 'h2specd', 'peer']
+export const tools: readonly Tool[] = ['curl', 'nghttp', 'h2load', 'chromium', 'go', 'h2spec', 'h2specd', 'peer', 'websocket']
 
 /** What is built here is kept here, out of version control; `HEDDLE_INTEROP_TOOLS` puts it elsewhere. */
 const cache = process.env['HEDDLE_INTEROP_TOOLS'] ?? fileURLToPath(new URL('../.tools/', import.meta.url))
@@ -47,7 +47,8 @@ function provide(name: Tool): string {
     case 'h2specd':
       return built(name, 'h2spec', `github.com/summerwind/h2spec/cmd/${name}`)
     case 'peer':
-      return built('peer', 'peer', '.')
+    case 'websocket':
+      return built(name, name, '.')
   }
 }
 

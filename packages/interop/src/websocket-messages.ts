@@ -13,7 +13,19 @@ export const messageCount = 10_000
 const edges = [0, 1, 125, 126, 127, 65_535, 65_536, 65_537, 262_144, 400_000]
 
 /** Characters of one to four bytes, those at the ends of their ranges, and what compresses well. */
-const words = ['heddle ', 'thread', 'über', 'пряжа', '織物', '\u0000', '\u007f\u0080', '\u07ff\u0800', '\ud7ff\ue000\uffff', '🧵🪡', '\u{10000}\u{10ffff}']
+const words = [
+  'heddle ',
+  'thread',
+  'über',
+  'пряжа',
+  '織物',
+  '\u0000',
+  '\u007f\u0080',
+  '\u07ff\u0800',
+  '\ud7ff\ue000\uffff',
+  '🧵🪡',
+  '\u{10000}\u{10ffff}',
+]
 const wordSizes = words.map((word) => new TextEncoder().encode(word).length)
 
 const made: Message[] = []

@@ -20,9 +20,9 @@ export interface Conversation {
 /** Who closes when all messages are back. */
 export type Closer = 'client' | 'server'
 
-/** What clients offer and servers speak. */
+/** What clients offer and servers speak: one is in both. */
 export const offered: readonly string[] = ['weave.v9', 'weave.v2', 'weave.v1']
-export const spoken: readonly string[] = ['weave.v1', 'weave.v2']
+export const spoken: readonly string[] = ['weave.v0', 'weave.v2']
 
 /** How the two sides close. */
 export const farewells = {
@@ -52,7 +52,7 @@ export function converse(
       while (sent < count && sent - received < 64 && webSocket.bufferedAmount < 1_000_000) webSocket.send(messageOf(sent++))
     }
     webSocket.onopen = pump
-    webSocket.onmessage = ({ data }): void => {
+    webSocket.onmessage = ({ data }: { readonly data: unknown }): void => {
       if (!isSame(data instanceof ArrayBuffer ? new Uint8Array(data) : data, messageOf(received))) {
         fault ||= `message ${received} came back as ${typeof data === 'string' ? 'a text' : 'bytes'} that it is not`
         webSocket.close(4400, 'not what was sent')
@@ -62,7 +62,7 @@ export function converse(
       if (received === count && closer === 'client') webSocket.close(farewells.client.code, farewells.client.reason)
       else pump()
     }
-    webSocket.onclose = ({ code, reason, wasClean }): void => {
+    webSocket.onclose = ({ code, reason, wasClean }: Pick<Conversation, 'code' | 'reason' | 'wasClean'>): void => {
       resolve({ received, fault, protocol: webSocket.protocol, extensions: webSocket.extensions, code, reason, wasClean })
     }
   })
@@ -75,8 +75,8 @@ export interface StandardWebSocket {
   readonly protocol: string
   readonly extensions: string
   onopen: ((event: never) => void) | null
-  onmessage: ((event: { readonly data: unknown } & never) => void) | null
-  onclose: ((event: { readonly code: number; readonly reason: string; readonly wasClean: boolean } & never) => void) | null
+  onmessage: ((event: never) => void) | null
+  onclose: ((event: never) => void) | null
   send(data: string | Uint8Array<ArrayBuffer>): void
   close(code: number, reason: string): void
 }

@@ -29,7 +29,7 @@ var (
 // What src/websocket-standard.ts has, too.
 var (
 	offered = []string{"weave.v9", "weave.v2", "weave.v1"}
-	spoken  = []string{"weave.v1", "weave.v2"}
+	spoken  = []string{"weave.v0", "weave.v2"}
 )
 
 const (
@@ -91,8 +91,10 @@ func serve() error {
 	}
 	fmt.Printf("ready %d\n", listener.Addr().(*net.TCPAddr).Port)
 	server := &http.Server{
-		Handler:     http.HandlerFunc(answer),
-		ConnContext: func(ctx context.Context, conn net.Conn) context.Context { return context.WithValue(ctx, counted{}, conn) },
+		Handler: http.HandlerFunc(answer),
+		ConnContext: func(ctx context.Context, conn net.Conn) context.Context {
+			return context.WithValue(ctx, counted{}, conn)
+		},
 	}
 	return server.Serve(counting{listener})
 }
@@ -135,7 +137,7 @@ func echo(ctx context.Context, conn *websocket.Conn, closeAfter int, found *Foun
 			return
 		}
 		found.Received++
-		if found.Received%1000 == 0 {
+		if found.Received%1000 == 500 {
 			go func() { // The Pong is found by the next reads.
 				if conn.Ping(ctx) == nil {
 					pongs.Add(1)
@@ -171,7 +173,7 @@ func call() error {
 	var pongs atomic.Int64
 	go func() {
 		for index := range *count {
-			if index%1000 == 999 {
+			if index%1000 == 500 {
 				if err := conn.Ping(ctx); err != nil {
 					failed <- err
 					return
@@ -203,7 +205,7 @@ func call() error {
 	found.Pongs = pongs.Load()
 	if found.Fault != "" {
 		_ = conn.CloseNow()
-	} else if *url != "" && closesHere() {
+	} else if closesHere() {
 		if err := conn.Close(clientCode, clientReason); err != nil {
 			return err
 		}
