@@ -121,7 +121,10 @@ export class PooledConnection implements ConnectionHandler, Linked {
   release(ticket: ClientTicket): void {
     this.tickets.remove(ticket)
     this.#noteIdle()
-    if (this.origin.tunnelsOnly) this.origin.pool.retireSoon(this)
+    const { pool, tunnelsOnly } = this.origin
+    if (tunnelsOnly) pool.retireSoon(this)
+    // One that may not take another is parked no more, which is how the pool hears of the rest.
+    else if (pool.closing && this.tickets.length === 0) pool.attendSoon()
   }
 
   /** The request on it was answered: from now on it is a tunnel. */

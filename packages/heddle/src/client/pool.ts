@@ -203,6 +203,8 @@ export class Pool {
       if (origin.waiting.length > 0) continue
       origin.dials.cancelAll()
       for (let connection = origin.available.first; connection !== undefined; connection = origin.available.first) connection.retire()
+      // A server may allow no streams for a while: its connection waits for none, and is not idle by the books.
+      for (const connection of origin.connections) if (!connection.retired && connection.tickets.length === 0) connection.retire()
     }
     if (this.room.taken > 0 || this.waiting > 0 || this.#ending.length > 0) return
     this.directory.stopSweeping()

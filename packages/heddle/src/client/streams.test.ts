@@ -489,6 +489,23 @@ test('close: h2 connections finish what they have', async () => {
   bench.assertEmpty()
 })
 
+test('close: a connection whose server allows no streams is not waited for', async () => {
+  for (const runs of [0, 1]) {
+    const { bench, streams } = connected(2)
+    if (runs > 0) ask(bench, 'runs')
+    streams.allow(0)
+    const closing = bench.pool.close()
+    bench.turn()
+    assert.equal(streams.draining, runs === 0)
+    if (runs > 0) streams.respond()
+    bench.turn()
+    assert.equal(streams.draining, true)
+    streams.close()
+    await bench.world.complete(closing)
+    bench.assertEmpty()
+  }
+})
+
 test('an origin that is never idle gives its connection up when it has more than its share', () => {
   const { bench, streams } = connected(10, { maxConnections: 1 })
   ask(bench, 'a')
