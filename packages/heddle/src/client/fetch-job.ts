@@ -179,7 +179,7 @@ export class FetchJob implements Abortable {
         return
       }
       const left = this.#deadline - client.clock.now()
-      if (left <= 0) throw new TimeoutError('total', 'the fetch took too long', { unprocessed: true })
+      if (left <= 0) throw new TimeoutError('total', `the fetch of ${request.target.site.origin} took too long`, { unprocessed: true })
       attempt.ticket = client.exchange(client.origin(request.target.site.origin), attempt, { totalTimeout: left, retry })
     } catch (error) {
       request.content?.discard(error)

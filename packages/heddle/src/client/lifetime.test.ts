@@ -15,6 +15,7 @@ test('a request that waits too long ends with QUEUE_TIMEOUT; one that runs is no
   bench.turn()
   assert.deepEqual(bench.takeLog(), ['a opened', 'b closed QUEUE_TIMEOUT'])
   assert.equal(b.handler.error?.unprocessed, true)
+  assert.equal(b.handler.error?.message, `no connection to ${bench.origin.key} became free in time`)
   engine.respond()
   assert.equal(bench.pool.timers, 0)
 })

@@ -316,12 +316,12 @@ export class ClientTicket implements Ticket, ExchangeHandler, Linked {
   }
 
   #expire(): void {
-    const { pool } = this.origin
+    const { pool, key } = this.origin
     pool.timers--
     const isTotal = this.state === TicketState.Open || pool.clock.now() >= this.totalDeadline
     const error = new TimeoutError(
       isTotal ? 'total' : 'queue',
-      isTotal ? 'the request took too long' : 'no connection became free in time',
+      isTotal ? `the request to ${key} took too long` : `no connection to ${key} became free in time`,
       {
         unprocessed: this.state === TicketState.Waiting,
       },
