@@ -33,6 +33,20 @@ test('a graceful shutdown: a GOAWAY that refuses nothing, a round trip, then the
   assert.ok(connection.closed)
 })
 
+test('an error behind the last GOAWAY of a shutdown takes nothing of it back', () => {
+  const world = new World()
+  const { peer, engine } = serverScript(world)
+  peer.sendHead(1, getFields, true)
+  peer.wantIdle('a request')
+  engine.shutdown()
+  peer.wantFrame('one', { type: 'GOAWAY', lastStreamId: 0x7fff_ffff })
+  peer.send({ ...peer.wantFrame('ping', { type: 'PING' }), ack: true })
+  peer.wantFrame('two', { type: 'GOAWAY', lastStreamId: 1 })
+  peer.sendHead(5, getFields, true)
+  peer.send({ type: 'WINDOW_UPDATE', streamId: 0, increment: 0 })
+  peer.wantFrame('stream 5 was never processed', { type: 'GOAWAY', lastStreamId: 1, code: ErrorCode.ProtocolError })
+})
+
 test('a client that does not answer the PING of a shutdown is told in time', () => {
   const world = new World()
   const { peer, engine } = serverScript(world)

@@ -91,7 +91,9 @@ export class Lifetime {
   fail(code: number, message: string, error?: HeddleError): void {
     if (this.stage !== Stage.Open) return
     const owner = this.#owner
-    owner.sender.staging.goaway(owner.exchanges.lastPeerStreamId, code, message.slice(0, longestDebug))
+    // RFC 9113 §6.8: the number never grows. What came after the last GOAWAY was not processed.
+    const last = Math.min(this.sentGoaway, owner.exchanges.lastPeerStreamId)
+    owner.sender.staging.goaway(last, code, message.slice(0, longestDebug))
     this.#finish(
       error ?? new ProtocolError(`${errorName(code)}: ${message}`, 400, 'PROTOCOL_ERROR', { wireCode: code, scope: 'connection' }),
     )
