@@ -1,8 +1,9 @@
-// Gives up in three ways on an answer that never ends, such as that of server-events: `npm run example -- client-abort URL`.
+// Gives up in three ways on an answer that never ends, such as that of server-events: `npm run example -- client-abort [URL]`.
+// Without a URL it asks http://localhost:8080, where the example server-events listens.
 import { fetch, HeddleError } from 'heddle'
 import type { FetchInit } from 'heddle/client'
 
-const url = process.argv[2] as string
+const url = process.argv[2] ?? 'http://localhost:8080/'
 
 const read = async (init: FetchInit): Promise<string> => (await fetch(url, init)).text()
 

@@ -1,10 +1,11 @@
-// The raw face that the gateway builds on: no promise, no stream, no copy. `npm run example -- client-raw URL`.
+// The raw face that the gateway builds on: no promise, no stream, no copy. `npm run example -- client-raw [URL]`.
+// Without a URL it asks http://localhost:8080, where the example server-hello listens.
 import { Client } from 'heddle'
 import type { ClientExchangeHandler } from 'heddle/client'
 import { requestHead, type Exchange, type Fields, type Head, type HeddleError } from 'heddle/http'
 
 const client = new Client()
-const url = new URL(process.argv[2] as string)
+const url = new URL(process.argv[2] ?? 'http://localhost:8080/')
 const origin = client.origin(url)
 
 class Printer implements ClientExchangeHandler {
