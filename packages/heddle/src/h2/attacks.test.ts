@@ -325,6 +325,28 @@ test('small messages at a rate of people, and larger ones at any rate, are no fl
   assert.equal(victim.over, false)
 })
 
+test('a word at a time on many streams, and one of many words in a piece, are no flood', () => {
+  const victim = new Victim()
+  const ids = Array.from({ length: 100 }, () => victim.nextId)
+  for (const id of ids) victim.frames(headers(id, literalBlock(postFields), false))
+  const word = (streamId: number): DebugFrame => ({ type: 'DATA', streamId, data: Buffer.from('and'), end: false })
+  for (let i = 0; i < 1_000; i++) {
+    victim.now++
+    victim.frames(...ids.map(word))
+  }
+  assert.equal(victim.over, false, victim.error?.message ?? '')
+
+  const { peer, engine } = clientScript(new World())
+  engine.open(new Recording())?.sendHead(getHead(), true)
+  peer.wantHead('a request', 1, true)
+  peer.sendHead(1, [':status', '200'], false)
+  for (let i = 0; i < 20_000; i++) peer.send(word(1))
+  peer.wantIdle('whoever asked for it may stop it')
+  assert.equal(engine.openExchanges, 1)
+  for (let i = 0; i < 1_001; i++) peer.send({ type: 'DATA', streamId: 1, data: new Uint8Array(0), end: false })
+  peer.wantFrame('nothing is nothing', { type: 'GOAWAY', lastStreamId: 0, code: ErrorCode.EnhanceYourCalm })
+})
+
 test('window dribble: credit of an octet at a time', () => {
   const victim = new Victim({
     respond(exchange) {

@@ -10,7 +10,7 @@ export interface Http2Limits extends SectionLimits {
   readonly resetBurst: number
   /** … and this many per second after that. Default 20. */
   readonly resetRate: number
-  /** Frames that carry nothing (empty DATA, empty fragments, window updates under 64 bytes): at once. Default 1,000. */
+  /** Frames that carry nothing (empty DATA, DATA that a client cut into octets, empty fragments, window updates under 64 bytes): at once. Default 1,000. */
   readonly emptyBurst: number
   /** … and per second. Default 100. */
   readonly emptyRate: number

@@ -130,10 +130,8 @@ export class DataReceiver {
 
   /** The frame's content is `byteCount` octets, as is known before any of it is handed on. False: the connection is over. */
   #admits(stream: Stream | undefined, byteCount: number, end: boolean): boolean {
-    const { emptyFrames, now, lifetime, limits, exchanges } = this.#owner
-    // A small body in a frame of its own, with the end behind it, is how many clients send one.
-    const isFirst = byteCount > 0 && stream !== undefined && stream.receivedLength === 0
-    if (byteCount < leastContent && !end && !isFirst && !emptyFrames.take(now)) {
+    const { lifetime, limits, exchanges } = this.#owner
+    if (byteCount < leastContent && !end && this.#isWaste(stream, byteCount) && !this.#owner.emptyFrames.take(this.#owner.now)) {
       lifetime.fail(ErrorCode.EnhanceYourCalm, 'too many frames that carry next to nothing')
       return false
     }
@@ -145,6 +143,18 @@ export class DataReceiver {
       if (stream.receivedLength > stream.abandonBeyond && !end) exchanges.unwanted.abandonUpload(stream)
     } else if (stream.receivedLength > limits.maxContentLength && !stream.discarding) this.#refuseContent(stream, end)
     return lifetime.stage === Stage.Open
+  }
+
+  /**
+   * A frame with hardly any content is waste if it is empty, or if it could have been part of the one before:
+   * that came in the same moment. One that comes alone is what its sender had to say, such as the next word of
+   * a text while it is written; it costs no more than a larger one, and the windows bound it. Servers send such
+   * on many streams at once, and a path that holds them up brings many together.
+   */
+  #isWaste(stream: Stream | undefined, byteCount: number): boolean {
+    if (byteCount === 0 || stream === undefined) return true
+    // A small body in a frame of its own, with the end behind it, is how many clients send one.
+    return this.#owner.isServer && stream.receivedLength > 0 && stream.receivedAt === this.#owner.now
   }
 
   #credit(byteCount: number): void {
