@@ -2,17 +2,20 @@ import type { EventEmitter } from 'node:events'
 import {
   CancelledError,
   CancelReason,
+  checkOptionNames,
   fieldValue,
   noFields,
   reasonPhrase,
   requestHead,
   responseHead,
+  UsageError,
   type ConnectionInfo,
   type Exchange,
   type ExchangeHandler,
   type Fields,
   type Head,
   type HeddleError,
+  type OptionNames,
 } from '../http/index.ts'
 import { aborted } from './errors.ts'
 import { completeMessage, dumpMessage, IncomingMessage, isRead } from './incoming-message.ts'
@@ -42,9 +45,11 @@ export interface NodeListenerOptions {
   readonly onError?: (error: unknown, request: IncomingMessage | undefined) => void
 }
 
+const optionNames: OptionNames<NodeListenerOptions> = { onUpgrade: true, server: true, onError: true }
+
 /**
  * Lets a listener of `(request, response)` answer exchanges of any version: give what it returns to
- * `serve` as `onExchange`.
+ * `serve` as `onExchange`. Throws UsageError for a listener that is no function, and for options that do not exist.
  *
  * ```ts
  * const app = express()
@@ -52,6 +57,10 @@ export interface NodeListenerOptions {
  * ```
  */
 export function nodeListener(listener: RequestListener, options: NodeListenerOptions = {}): (exchange: Exchange) => ExchangeHandler {
+  if (typeof listener !== 'function') {
+    throw new UsageError('nodeListener: the listener must be a function (request, response), such as an Express app or koa.callback()')
+  }
+  checkOptionNames('nodeListener', '', options, optionNames)
   const report = options.onError ?? ((error: unknown): void => console.error(error))
   return (exchange) => new NodeExchange(exchange, listener, report, options)
 }

@@ -6,9 +6,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { NodeClient } from '../../test/node-client.ts'
-import type { Address } from '../http/index.ts'
+import { UsageError, type Address } from '../http/index.ts'
 import { makeCertificate } from '../testing/index.ts'
-import { createServer, NodeServer } from './index.ts'
+import { createServer, nodeListener, NodeServer } from './index.ts'
 
 const quick = { timeout: 20_000 }
 
@@ -130,4 +130,19 @@ test('connections can be closed while it listens', quick, async (t) => {
   while (server.stats()?.connections !== 0) await new Promise((resolve) => setTimeout(resolve, 2))
   assert.equal(server.listening, true)
   server.unref().ref()
+})
+
+test('what is no listener, and an option that is none, is refused at the call', () => {
+  const refused: [() => unknown, string][] = [
+    [
+      () => nodeListener({ callback: () => {} } as never),
+      'nodeListener: the listener must be a function (request, response), such as an Express app or koa.callback()',
+    ],
+    [() => nodeListener(() => {}, { onErorr: () => {} } as never), 'nodeListener: there is no option onErorr; did you mean onError?'],
+    [() => createServer('8080' as never), 'createServer: the options must be an object'],
+    [() => createServer({}, {} as never), 'createServer: the listener must be a function (request, response)'],
+  ]
+  for (const [call, message] of refused) {
+    assert.throws(call, (error) => error instanceof UsageError && error.message === message)
+  }
 })

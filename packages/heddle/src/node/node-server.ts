@@ -39,6 +39,10 @@ export class NodeServer extends EventEmitter implements AsyncDisposable {
 
   constructor(options: NodeServerOptions = {}, listener?: RequestListener) {
     super()
+    if (typeof options !== 'object' || options === null) throw new UsageError('createServer: the options must be an object')
+    if (listener !== undefined && typeof listener !== 'function') {
+      throw new UsageError('createServer: the listener must be a function (request, response)')
+    }
     this.#options = options
     this.#listener = listener
     this.#state = 'idle'
