@@ -27,6 +27,7 @@ import { Receiver } from './receive.ts'
 import type { ResetCounts } from './reset-counts.ts'
 import { Sender } from './send.ts'
 import { SettingId, Settings } from './settings.ts'
+import type { Stream } from './stream.ts'
 import { TimeLimits } from './time-limits.ts'
 
 /**
@@ -62,7 +63,10 @@ export abstract class Connection implements StreamEngine, HttpConnection {
   readonly provokedResets: Budget
   readonly emptyFrames: Budget
   readonly resets: ResetCounts | undefined
-  /** Time as the last call of the run loop gave it, in whole ms: a small integer costs no memory to keep. */
+  /**
+   * Time as the last call of the run loop gave it, in whole ms: a small integer costs no memory to keep. Between
+   * two calls it is an old one, and nobody knows how old: what begins there is stamped by the next (`sentNow`).
+   */
   now: Instant
   onDirty: () => void
   /** The peer has taken our SETTINGS. */
@@ -72,6 +76,8 @@ export abstract class Connection implements StreamEngine, HttpConnection {
 
   readonly #date: { httpDate(): string } | undefined
   #running: boolean
+  /** Streams on which something was sent between two runs. */
+  readonly #untimed: Stream[]
   #ready: boolean
   #settingsDeadline: Instant
 
@@ -111,6 +117,7 @@ export abstract class Connection implements StreamEngine, HttpConnection {
     this.liveness = new Liveness(this)
     this.#date = options.date
     this.#running = false
+    this.#untimed = []
     this.#ready = false
     this.#settingsDeadline = this.now + limits.settingsTimeout
     this.#start()
@@ -245,10 +252,24 @@ export abstract class Connection implements StreamEngine, HttpConnection {
     this.#assertOutside()
     this.#running = true
     this.now = Math.ceil(now)
+    this.#stamp()
     if (!this.#ready) {
       this.#ready = true
       this.announcements.tellReady()
     }
+  }
+
+  /** What happened since the last run happened now, as far as time limits go. */
+  #stamp(): void {
+    const { now, timeLimits, lifetime } = this
+    timeLimits.stamp()
+    lifetime.stamp()
+    if (this.#untimed.length === 0) return
+    for (const stream of this.#untimed) {
+      stream.sentAt = now
+      timeLimits.stampStream(stream)
+    }
+    this.#untimed.length = 0
   }
 
   #tellEnd(): void {
@@ -257,6 +278,17 @@ export abstract class Connection implements StreamEngine, HttpConnection {
 
   #assertOutside(): void {
     if (this.#running) throw new UsageError('a handler may not run the engine, shut it down or abort it')
+  }
+
+  /** False: user code is at it, between two runs, and `now` is not the time. */
+  get knowsTime(): boolean {
+    return this.#running
+  }
+
+  /** The time limits of `stream` count from now. */
+  sentNow(stream: Stream): void {
+    stream.sentAt = this.now
+    if (!this.#running) this.#untimed.push(stream)
   }
 
   /** Something was left to send: tells the driver, when it is not at it already. */
@@ -292,6 +324,11 @@ export abstract class Connection implements StreamEngine, HttpConnection {
   /** Frames sent so far; with the driver's `writes` it tells how well they are batched. */
   get framesSent(): number {
     return this.sender.staging.frames
+  }
+
+  /** Streams reset from here so far. */
+  get resetsSent(): number {
+    return this.exchanges.resetsSent
   }
 
   /** The date to add to a response that has none, or empty. */

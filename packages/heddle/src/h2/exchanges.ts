@@ -19,6 +19,7 @@ import { Phase } from './state.ts'
 import { Stream } from './stream.ts'
 import { StreamSet } from './stream-set.ts'
 import { firstWindow } from './flow.ts'
+import { untimed } from './time-limits.ts'
 import { Unwanted } from './unwanted.ts'
 
 /** The exchanges of one connection: how they begin, and every way they end. */
@@ -33,6 +34,8 @@ export class Exchanges {
   lastPeerStreamId: number
   /** The highest stream of ours whose HEADERS have left. */
   lastSentStreamId: number
+  /** RST_STREAM frames so far. */
+  resetsSent: number
   readonly #owner: Connection
   readonly #resets: ResetMemory
   /** Tunnels asked for before SETTINGS came; undefined: none. */
@@ -45,6 +48,7 @@ export class Exchanges {
     this.nextStreamId = owner.isServer ? 2 : 1
     this.lastPeerStreamId = 0
     this.lastSentStreamId = 0
+    this.resetsSent = 0
     this.#owner = owner
     this.#resets = new ResetMemory()
     this.#earlyTunnels = undefined
@@ -88,7 +92,8 @@ export class Exchanges {
    * UsageError, having changed nothing, for fields that cannot be sent.
    */
   start(stream: Stream, head: Head, end: boolean): void {
-    const { sender, limits, peer, now, timeLimits, liveness, credit } = this.#owner
+    const owner = this.#owner
+    const { sender, peer, now, timeLimits, liveness, credit } = owner
     sender.stageRequest(this.nextStreamId, head, end)
     this.reserved.remove(stream)
     stream.id = this.nextStreamId
@@ -96,7 +101,7 @@ export class Exchanges {
     stream.stagedFlush = sender.staging.flushes
     stream.sendWindow = peer.initialWindowSize
     stream.receivedAt = now
-    stream.sentAt = now
+    owner.sentNow(stream)
     this.table.add(stream)
     timeLimits.watch()
     liveness.used()
@@ -107,8 +112,8 @@ export class Exchanges {
     else if (!end && fieldValue(head.fields, 'expect')?.toLowerCase() === '100-continue') {
       // RFC 9110 §10.1.1
       stream.held = true
-      stream.heldUntil = now + limits.continueTimeout
-      timeLimits.watchUntil(stream.heldUntil)
+      stream.heldUntil = untimed
+      timeLimits.limitStream(stream)
     }
   }
 
@@ -227,6 +232,7 @@ export class Exchanges {
 
   /** RST_STREAM goes out; what was under way on the stream is nobody's fault. */
   sayReset(streamId: number, code: number): void {
+    this.resetsSent++
     this.#owner.sender.staging.reset(streamId, code)
     this.#owner.resets?.countSent(code)
     this.#resets.remember(streamId)
@@ -265,7 +271,7 @@ export class Exchanges {
     // What the handler had not consumed is the connection's window, not lost.
     owner.credit.giveConnection(stream.unconsumed)
     stream.unconsumed = 0
-    if (this.table.size === 0) owner.timeLimits.idleSince(owner.now)
+    if (this.table.size === 0) owner.timeLimits.idles()
   }
 
   /** Every exchange ends with `error`, or with what makes of it that the peer has seen nothing of the request. */

@@ -45,6 +45,8 @@ export class Lifetime {
   #lingered: number
   /** When the second GOAWAY goes out even without the answer to the PING. */
   #shutdownDeadline: Instant
+  /** The first one was said, and the next run of the engine knows when that was. */
+  #shutdownUntimed: boolean
 
   constructor(owner: Connection) {
     this.stage = Stage.Open
@@ -58,10 +60,18 @@ export class Lifetime {
     this.#lingerDeadline = Infinity
     this.#lingered = 0
     this.#shutdownDeadline = Infinity
+    this.#shutdownUntimed = false
   }
 
   get deadline(): Instant {
     return this.#lingerDeadline < this.#shutdownDeadline ? this.#lingerDeadline : this.#shutdownDeadline
+  }
+
+  /** A run begins. */
+  stamp(): void {
+    if (!this.#shutdownUntimed) return
+    this.#shutdownUntimed = false
+    if (this.stage === Stage.Open) this.#shutdownDeadline = this.#owner.now + roundTripTime
   }
 
   expire(now: Instant): void {
@@ -176,7 +186,7 @@ export class Lifetime {
       // so that no request that was under way is lost.
       owner.sender.staging.goaway(largestWindow, ErrorCode.NoError, '')
       owner.liveness.pingShutdown()
-      this.#shutdownDeadline = owner.now + roundTripTime
+      this.#shutdownUntimed = true
     } else this.#sayGoodbye()
     owner.markDirty()
   }

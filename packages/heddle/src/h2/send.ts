@@ -143,7 +143,7 @@ export class Sender {
 
   #enqueue(stream: Stream, buffer: Uint8Array, start: number, limit: number, owned: boolean): void {
     const queue = (stream.queue ??= new ContentQueue())
-    if (stream.pending === 0) stream.sentAt = this.#owner.now
+    if (stream.pending === 0) this.#owner.sentNow(stream)
     stream.pending += limit - start
     if (owned) queue.pushOwned(buffer)
     else {
@@ -187,7 +187,8 @@ export class Sender {
     stream.sending = Phase.Ended
     stream.endQueued = false
     stream.trailers = undefined
-    stream.sentAt = this.#owner.now
+    // A client waits for the answer from now on.
+    if (!this.#owner.isServer) this.#owner.sentNow(stream)
     this.#owner.exchanges.sendingEnded(stream)
   }
 

@@ -5,6 +5,9 @@ import { Stage } from './lifetime.ts'
 import { Phase } from './state.ts'
 import type { Stream } from './stream.ts'
 
+/** For a limit of a stream, in place of the instant: it counts from the run that is under way, or the next. */
+export const untimed = -1
+
 /** Streams are not looked over more often than this, ms: what a time limit may be late by. */
 const shortestInterval = 50
 
@@ -17,6 +20,8 @@ export class TimeLimits {
   /** The shortest of the limits: what begins now cannot be late before. */
   readonly #shortest: number
   #idleDeadline: Instant
+  /** The last stream ended between two runs. */
+  #idlesUntimed: boolean
   /** No stream is late before. */
   #sweepDeadline: Instant
 
@@ -25,6 +30,7 @@ export class TimeLimits {
     this.#owner = owner
     this.#shortest = Math.min(bodyTimeout, sendTimeout, responseTimeout)
     this.#idleDeadline = owner.now + idleTimeout
+    this.#idlesUntimed = false
     this.#sweepDeadline = Infinity
   }
 
@@ -51,9 +57,31 @@ export class TimeLimits {
   }
 
   /** The last stream ended. */
-  idleSince(now: Instant): void {
-    this.#idleDeadline = now + this.#owner.limits.idleTimeout
+  idles(): void {
+    const { now, limits, knowsTime } = this.#owner
+    this.#idleDeadline = now + limits.idleTimeout
+    this.#idlesUntimed = !knowsTime
     this.#sweepDeadline = Infinity
+  }
+
+  /** `stream` is held back, or unwanted, for a time that is limited from now on. */
+  limitStream(stream: Stream): void {
+    this.#owner.sentNow(stream)
+    if (this.#owner.knowsTime) this.stampStream(stream)
+  }
+
+  /** A run begins. */
+  stamp(): void {
+    if (!this.#idlesUntimed) return
+    this.#idlesUntimed = false
+    this.#idleDeadline = this.#owner.now + this.#owner.limits.idleTimeout
+  }
+
+  /** Sets the limits of `stream` that wait for the time. */
+  stampStream(stream: Stream): void {
+    const { now, limits } = this.#owner
+    if (stream.heldUntil === untimed) this.watchUntil((stream.heldUntil = now + limits.continueTimeout))
+    if (stream.abandonAt === untimed) this.watchUntil((stream.abandonAt = now + limits.drainTimeout))
   }
 
   expire(now: Instant): void {

@@ -3,6 +3,7 @@ import { ErrorCode } from './frame.ts'
 import { Stage } from './lifetime.ts'
 import { Phase } from './state.ts'
 import type { Stream } from './stream.ts'
+import { untimed } from './time-limits.ts'
 
 /** Content that nobody wants, of exchanges that are over but for it: read on for a while, or stopped by a reset. */
 export class Unwanted {
@@ -28,16 +29,16 @@ export class Unwanted {
 
   /** A server reads on for a while: an upload that is about to end needs no reset. */
   #drain(stream: Stream): void {
-    const { isServer, now, limits, timeLimits } = this.#owner
+    const { isServer, limits, timeLimits } = this.#owner
     if (!isServer) return this.#owner.exchanges.abandon(stream, ErrorCode.Cancel)
-    if (stream.abandonAt > 0) return
+    if (stream.abandonAt !== 0) return
     const { expectedLength, receivedLength } = stream
     // Nothing is gained by waiting for more than will be read.
     const isTooLong = expectedLength - receivedLength > limits.drainSize
     if (isTooLong || limits.drainSize === 0 || limits.drainTimeout === 0) return this.abandonUpload(stream)
-    stream.abandonAt = now + limits.drainTimeout
+    stream.abandonAt = untimed
     stream.abandonBeyond = receivedLength + limits.drainSize
-    timeLimits.watchUntil(stream.abandonAt)
+    timeLimits.limitStream(stream)
   }
 
   /**
