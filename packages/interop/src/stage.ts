@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { TestContext } from 'node:test'
 import { serve, type Server, type ServeOptions } from 'heddle'
-import { parseConfig, startGateway, type Gateway } from 'heddle-gateway'
+import { parseConfig, startGateway, type Gateway, type GatewayOptions } from 'heddle-gateway'
 import { makeAuthority, makeCertificate, type Certificate } from 'heddle/testing'
 
 /** A folder of a test, with the certificate of everything on this machine in it, as files. */
@@ -81,6 +81,7 @@ export async function openGateway(
   folder: Folder,
   { port, protocol }: Upstream,
   settings: GatewaySettings = {},
+  options: GatewayOptions = {},
 ): Promise<OpenGateway> {
   const more = (text: string | undefined): string => (text === undefined ? '' : `, ${text}`)
   const listener = `host: 127.0.0.1, port: 0, protocols: ${settings.protocols ?? '[h1, h2]'}${more(settings.listener)}`
@@ -93,7 +94,7 @@ listeners:
 routes: [{ name: all, cluster: app${more(settings.route)} }]
 clusters: [{ name: app, endpoints: ['127.0.0.1:${port}'], protocol: ${protocol}${tls}${more(settings.cluster)} }]
 `)
-  const gateway = await startGateway(config)
+  const gateway = await startGateway(config, options)
   t.after(async () => {
     const left = async (): Promise<number> => {
       const { listeners, clusters } = await gateway.stats()

@@ -28,6 +28,8 @@ export const conversations: readonly ConversationKind[] = [
 /** What heddle's side found. */
 export interface Found extends Conversation {
   readonly version: 'h1' | 'h2' | 'h3' | undefined
+  /** Of the connection, as the handlers of requests see it. */
+  readonly connectionId: number | undefined
   /** Pings of its own that were answered. */
   readonly pongs: number
 }
@@ -125,8 +127,8 @@ export async function converseByHeddle(
 
 async function endOf(webSocket: WebSocket): Promise<Omit<Found, 'received' | 'pongs' | 'fault'>> {
   const { code, reason, wasClean } = await webSocket.closed
-  const { version, protocol, extensions } = webSocket
-  return { version, protocol, extensions, code, reason, wasClean }
+  const { version, info, protocol, extensions } = webSocket
+  return { version, connectionId: info?.id, protocol, extensions, code, reason, wasClean }
 }
 
 /** Of what `side` found: everything that has to be the same whatever it is. */
