@@ -6,6 +6,7 @@ import { Guests } from './coalescing.ts'
 import type { ClientEngine } from './engine.ts'
 import type { PooledOrigin } from './origin.ts'
 import type { ClientProtocol } from './protocols.ts'
+import { ResetAllowance } from './reset-allowance.ts'
 import type { ClientTicket } from './ticket.ts'
 
 /**
@@ -34,6 +35,8 @@ export class PooledConnection implements ConnectionHandler, Linked {
   failuresInRow: number
   /** What `taken` was at the last of these. */
   failedAt: number
+  /** Made with the first reset. */
+  #resetAllowance: ResetAllowance | undefined
   /** True while it stands in `origin.available`. */
   parked: boolean
   /** Parked, and without a request. */
@@ -63,6 +66,7 @@ export class PooledConnection implements ConnectionHandler, Linked {
     this.proven = false
     this.failuresInRow = 0
     this.failedAt = 0
+    this.#resetAllowance = undefined
     this.parked = false
     this.idle = false
     // Until the engine is there, a call from its constructor must find nothing to do.
@@ -95,6 +99,18 @@ export class PooledConnection implements ConnectionHandler, Linked {
     return true
   }
 
+  /** True: so much was cancelled on it that its server may lose its patience with it, and it takes no more requests. */
+  isWorn(): boolean {
+    const { resetsSent } = this.engine
+    if (resetsSent === undefined || resetsSent === 0 || this.retired) return false
+    const { origin } = this
+    const now = origin.pool.clock.now()
+    this.#resetAllowance ??= new ResetAllowance(now)
+    if (!this.#resetAllowance.isSpent(resetsSent, now) || !origin.isReplaceable(this)) return false
+    this.retireSoon()
+    return true
+  }
+
   /** Takes waiting requests while it can; then, if it still can, waits for one itself. */
   offer(): void {
     if (this.retired) return
@@ -105,7 +121,7 @@ export class PooledConnection implements ConnectionHandler, Linked {
         if (!this.parked) origin.park(this)
         return
       }
-      if (this.yields()) return
+      if (this.yields() || this.isWorn()) return
       const exchange = engine.open(ticket)
       if (exchange === undefined) break
       ticket.origin.unqueue(ticket)
@@ -167,7 +183,7 @@ export class PooledConnection implements ConnectionHandler, Linked {
     this.failedAt = this.taken
     this.failuresInRow++
     const { origin } = this
-    if (this.failuresInRow >= origin.pool.settings.maxFailuresInRow && origin.mayReplace()) this.retireSoon()
+    if (this.failuresInRow >= origin.pool.settings.maxFailuresInRow && origin.mayReplace(this)) this.retireSoon()
   }
 
   /** The requests of `guest`, another origin, come here. */

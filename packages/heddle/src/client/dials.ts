@@ -67,6 +67,12 @@ export class Dials {
     return taken - leaving < maxConnectionsPerOrigin && taken < maxConnectionsPerOrigin * 2
   }
 
+  /** Beside an HTTP/2 connection that takes no more requests another may be made, while that has some to finish. */
+  get isReplaceable(): boolean {
+    const { pool, connections, tunnelling } = this.#origin
+    return pool.room.left && connections.size + this.#attempts.size - tunnelling < pool.settings.maxConnectionsPerOrigin * 2
+  }
+
   /**
    * Starts one if there is a request waiting without one and the limits allow it. True: another could be
    * of use; asked one at a time, so that origins share the room they compete for.

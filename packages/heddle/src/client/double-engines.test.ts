@@ -155,6 +155,7 @@ export class DoubleStreams implements HttpConnection, StreamEngine {
   numbers: number = Infinity
   readonly exchanges: DoubleExchange[] = []
   framesSent = 0
+  resetsSent = 0
   originSet: ReadonlySet<string> | undefined
   draining = false
   closed = false
@@ -216,6 +217,7 @@ export class DoubleStreams implements HttpConnection, StreamEngine {
     const index = this.exchanges.indexOf(exchange)
     if (index < 0) return
     this.exchanges.splice(index, 1)
+    if (error !== undefined) this.resetsSent++
     exchange.handler.onClose(error)
     if (this.draining && this.exchanges.length === 0) this.close()
     else if (this.openable > 0) this.handler.onCapacity(this.openable)

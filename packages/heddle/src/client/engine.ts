@@ -8,6 +8,8 @@ import type { ClientProtocol } from './protocols.ts'
 export interface ClientEngine extends HttpConnection, StreamEngine {
   /** HTTP/2: frames sent so far. */
   readonly framesSent?: number
+  /** HTTP/2: streams reset from here so far. */
+  readonly resetsSent?: number
   /** HTTP/2: the origins the server says it answers for (RFC 8336), or undefined while it has not said. */
   readonly originSet?: ReadonlySet<string> | undefined
 }

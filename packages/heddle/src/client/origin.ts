@@ -196,7 +196,7 @@ export class PooledOrigin implements Origin, Linked {
 
   /** One that is never idle is asked here whether it may go on. */
   #takes(connection: PooledConnection, ticket: ClientTicket): boolean {
-    return (connection.idle || !connection.yields()) && connection.take(ticket)
+    return (connection.idle || !connection.yields()) && !connection.isWorn() && connection.take(ticket)
   }
 
   /** `ticket` waits; ahead of all who come for the first time if it `returns`. */
@@ -269,8 +269,18 @@ export class PooledOrigin implements Origin, Linked {
     return connection
   }
 
-  /** True, and then not again for a while: a connection may be left because requests on it fail. A server that refuses everybody must not have to greet everybody as well. */
-  mayReplace(): boolean {
+  /** False: `connection` would be left with nothing in its place, and one of little use is better than none. */
+  isReplaceable(connection: PooledConnection): boolean {
+    // It stays for as long as what is on it.
+    return connection.tickets.length === 0 || this.dials.isReplaceable
+  }
+
+  /**
+   * True, and then not again for a while: `connection` may be left because requests on it fail. A server that
+   * refuses everybody must not have to greet everybody as well.
+   */
+  mayReplace(connection: PooledConnection): boolean {
+    if (!this.isReplaceable(connection)) return false
     const now = this.pool.clock.now()
     if (now - this.#replacedAt < replacementInterval) return false
     this.#replacedAt = now

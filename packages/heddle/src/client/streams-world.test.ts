@@ -207,6 +207,28 @@ test('discarded and cancelled responses reset their stream and nothing else', as
   }
 })
 
+test('what a program cancels all day costs no other exchange its connection', async () => {
+  const world = new World()
+  const requests: WorldRequest[] = []
+  const site = new Site(world, (request) => requests.push(request))
+  const long = site.ask('/long', 'POST', Buffer.from('once'))
+  world.advance(100)
+  for (let second = 0; second < 30; second++) {
+    for (let i = 0; i < 50; i++) {
+      const { ticket } = site.ask()
+      world.advance(10)
+      ticket?.cancel(CancelReason.Cancelled)
+      world.advance(10)
+    }
+    assert.equal(long.outcome, 'open', `second ${second}`)
+    for (const { engine } of site.connections) assert.equal(engine.lifetime.error, undefined)
+  }
+  requests[0]?.answer()
+  world.advance(100)
+  assert.equal(long.outcome, '200 /long')
+  await site.assertGone()
+})
+
 test('a graceful end: what runs goes on, new requests go to a new connection, the old one closes', async () => {
   const world = new World()
   const site = new Site(world, (request) => world.after(100, () => request.answer()))

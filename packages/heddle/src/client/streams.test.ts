@@ -289,6 +289,64 @@ test('a server that refuses everybody has to greet one connection a second at mo
   assert.throws(() => new Client({ maxFailuresInRow: 0 }), UsageError)
 })
 
+test('a connection on which much is cancelled is left before its server takes that for an attack', () => {
+  const { bench, streams } = connected(10)
+  const { world } = bench
+  const long = ask(bench, 'long')
+  const cancelOne = (): void => {
+    const { ticket } = ask(bench, 'a')
+    bench.turn()
+    if (bench.streams.length < bench.dials.length) bench.dials.at(-1)?.acceptStreams(10)
+    ticket.cancel(CancelReason.Cancelled)
+    bench.turn()
+  }
+  // Two a second, all day.
+  for (let i = 0; i < 10_000; i++) {
+    cancelOne()
+    world.advance(500)
+  }
+  assert.equal(bench.dials.length, 1)
+  for (let i = 0; i < 100; i++) cancelOne()
+  assert.equal(bench.dials.length, 1)
+  cancelOne()
+  cancelOne()
+  assert.deepEqual([bench.dials.length, streams.draining, streams.openExchanges], [2, true, 1])
+  for (let i = 0; i < 1_000; i++) cancelOne()
+  assert.equal(bench.dials.length, 11, 'one for a hundred')
+  assert.equal(long.handler.closes, 0)
+  streams.respond()
+  assert.deepEqual([long.handler.closes, long.handler.error], [1, undefined])
+})
+
+test('a connection of little use is kept where no other could be made beside what it has', () => {
+  const { bench, streams } = connected(10, { maxConnectionsPerOrigin: 1 })
+  const { world } = bench
+  const cancelMany = (): void => {
+    for (let i = 0; i < 150; i++) {
+      ask(bench, 'a').ticket.cancel(CancelReason.Cancelled)
+      bench.turn()
+    }
+    world.advance(2_000)
+    ask(bench, 'long')
+    bench.turn()
+  }
+  ask(bench, 'long')
+  cancelMany()
+  const second = bench.dials[1]?.acceptStreams(10) as DoubleStreams
+  cancelMany()
+  cancelMany()
+  assert.deepEqual([bench.dials.length, streams.draining, second.draining], [2, true, false])
+  const next = ask(bench, 'next')
+  assert.equal(next.handler.opened.length, 1)
+  streams.respond()
+  streams.close()
+  world.advance(2_000)
+  ask(bench, 'a').ticket.cancel(CancelReason.Cancelled)
+  for (let i = 0; i < 150; i++) ask(bench, 'a').ticket.cancel(CancelReason.Cancelled)
+  bench.turn()
+  assert.equal(second.draining, true, 'now there is room for another')
+})
+
 test('a handler is told when its request moves on, and may end it then', () => {
   const { bench, streams } = connected(5)
   const [told, leaves, throws] = askMany(bench, 3, true) as [Sent, Sent, Sent]
