@@ -88,6 +88,12 @@ for (const place of places) {
       ours.every(({ protocol, status }) => protocol === 'h2' && status === 200),
       JSON.stringify(ours),
     )
+    const hops = `performance.getEntriesByType('resource').filter(({ name }) => name.startsWith('http')).map(({ nextHopProtocol }) => nextHopProtocol)`
+    assert.deepEqual(
+      await tab.evaluate(hops),
+      Array.from({ length: 100 }, () => 'h2'),
+      'the page was told the same',
+    )
     assert.equal(new Set(ours.map(({ connectionId }) => connectionId)).size, 1, 'one connection carried everything')
     assert.deepEqual(tab.complaints, [])
 
