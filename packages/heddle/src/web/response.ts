@@ -92,27 +92,7 @@ export class Response extends Body implements Disposable, AsyncDisposable {
    */
   constructor(body: BodyInit | null = null, init: ResponseInit = none) {
     super()
-    const { status = 200, statusText = '', headers, trailers } = init ?? none
-    const state = new State(typeof body === 'string' || body === null ? body : sourceOf(body))
-    this.#state = state
-    if (status !== 200) state.status = checkedStatus(status)
-    if (statusText !== '' || trailers !== undefined) {
-      state.rare = new Rare(checkedPhrase(statusText), 'default', '', false, trailers, undefined)
-      // The content may never come to its end, and trailers nobody waits for are no reason to end the process.
-      if (trailers instanceof Promise) trailers.catch(() => {})
-    }
-    if (headers !== undefined) state.fields = isRecord(headers) ? recordFields(headers) : fieldsFrom(headers)
-    if (body === null) return
-    if (state.status !== 200 && (isBodiless(state.status) || state.status === 205)) {
-      throw new TypeError(`Response constructor: a response of status ${state.status} has no body.`)
-    }
-    if (typeof body === 'string' && headers === undefined) {
-      state.fields = plainText
-      return
-    }
-    if (hasField(state.fields, 'content-type')) return
-    const type = typeOf(body, state.source)
-    if (type !== undefined) state.fields = [...state.fields, 'content-type', type]
+    this.#state = stateOf(body, init ?? none)
   }
 
   /** `data` as JSON. Throws TypeError if it has no JSON form. */
@@ -253,6 +233,31 @@ class State extends Content {
     this.headers = undefined
     this.rare = undefined
   }
+}
+
+/** Apart from the constructor, which stays small so that it is compiled into whoever makes responses. */
+function stateOf(body: BodyInit | null, init: ResponseInit): State {
+  const { status = 200, statusText = '', headers, trailers } = init
+  const state = new State(typeof body === 'string' || body === null ? body : sourceOf(body))
+  if (status !== 200) state.status = checkedStatus(status)
+  if (statusText !== '' || trailers !== undefined) {
+    state.rare = new Rare(checkedPhrase(statusText), 'default', '', false, trailers, undefined)
+    // The content may never come to its end, and trailers nobody waits for are no reason to end the process.
+    if (trailers instanceof Promise) trailers.catch(() => {})
+  }
+  if (headers !== undefined) state.fields = isRecord(headers) ? recordFields(headers) : fieldsFrom(headers)
+  if (body === null) return state
+  if (state.status !== 200 && (isBodiless(state.status) || state.status === 205)) {
+    throw new TypeError(`Response constructor: a response of status ${state.status} has no body.`)
+  }
+  if (typeof body === 'string' && headers === undefined) {
+    state.fields = plainText
+    return state
+  }
+  if (hasField(state.fields, 'content-type')) return state
+  const type = typeOf(body, state.source)
+  if (type !== undefined) state.fields = [...state.fields, 'content-type', type]
+  return state
 }
 
 function linesOf({ headers, fields }: State): Fields {
