@@ -27,7 +27,7 @@ export class Sender {
   /** When content was last framed on any stream. */
   sentAt: number
   readonly #owner: Connection
-  /** Octets allocated for copies of content. */
+  /** Octets allocated for copies of content, that of exempt streams aside. */
   #copied: number
 
   constructor(owner: Connection) {
@@ -147,9 +147,9 @@ export class Sender {
     stream.pending += limit - start
     if (owned) queue.pushOwned(buffer)
     else {
-      this.#copied -= queue.pinned
+      const before = queue.pinned
       queue.pushCopy(buffer, start, limit)
-      this.#copied += queue.pinned
+      if (!stream.queueExempt) this.#copied += queue.pinned - before
     }
     this.maybeReady(stream)
   }
@@ -209,11 +209,18 @@ export class Sender {
     this.maybeEnd(stream)
   }
 
+  /** From now on `stream` does not count for `pinned`. */
+  exempt(stream: Stream): void {
+    if (stream.queueExempt) return
+    stream.queueExempt = true
+    if (stream.queue !== undefined) this.#copied -= stream.queue.pinned
+  }
+
   /** Drops what `stream` still had to send. */
   forget(stream: Stream): void {
     this.schedule.remove(stream)
     if (stream.queue !== undefined) {
-      this.#copied -= stream.queue.pinned
+      if (!stream.queueExempt) this.#copied -= stream.queue.pinned
       stream.queue.clear()
       stream.queue = undefined
     }
@@ -279,9 +286,9 @@ export class Sender {
     putFrameHeader(out.buffer, out.length, count, FrameType.Data, end ? Flag.EndStream : 0, stream.id)
     out.length += frameHeaderSize
     this.staging.frames++
-    this.#copied -= queue.pinned
+    const before = queue.pinned
     queue.take(out, count)
-    this.#copied += queue.pinned
+    if (!stream.queueExempt) this.#copied += queue.pinned - before
     stream.pending -= count
     stream.sendWindow -= count
     windows.sendWindow -= count

@@ -60,6 +60,8 @@ export class Stream extends Windows implements Exchange, Linked {
 
   /** Content waiting to be framed; undefined while there never was any. */
   declare queue: ContentQueue | undefined
+  /** What `queue` pins does not count for the connection. */
+  declare queueExempt: boolean
   /** Octets in `queue`. */
   declare pending: number
   /** END_STREAM, or `trailers`, follow the pending content. */
@@ -130,6 +132,7 @@ export class Stream extends Windows implements Exchange, Linked {
     this.nextCredit = undefined
     this.inCredits = false
     this.queue = undefined
+    this.queueExempt = false
     this.pending = 0
     this.endQueued = false
     this.trailers = undefined
@@ -264,6 +267,10 @@ export class Stream extends Windows implements Exchange, Linked {
     const counted = byteCount < this.unconsumed ? byteCount : this.unconsumed
     this.unconsumed -= counted
     this.owner.credit.give(this, counted)
+  }
+
+  exemptQueue(): void {
+    if (!this.closed) this.owner.sender.exempt(this)
   }
 
   limitWindow(byteCount: number): void {

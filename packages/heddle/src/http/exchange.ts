@@ -77,6 +77,12 @@ export interface Exchange {
    */
   limitWindow?(byteCount: number): void
   /**
+   * Whoever sends here sees to it by itself that not too much waits to be sent, so it does not count as what the
+   * peer makes its connection hold. Otherwise a peer that leaves too much unread loses the connection, and with it
+   * every exchange. Absent where nothing is counted (HTTP/1.1).
+   */
+  exemptQueue?(): void
+  /**
    * No more received data is wanted, sending goes on: HTTP/1.1 drains in the background, HTTP/2
    * answers NO_ERROR after its END_STREAM, HTTP/3 sends STOP_SENDING. `onData` and `onTrailers` are
    * not called again.

@@ -106,6 +106,8 @@ export class WebSocketConnection implements ExchangeHandler, ReceiverOwner {
     this.#failed = false
     this.#pongs = new Pongs(this.#sender, limits)
     exchange.handler = this
+    // Messages wait here as they do over HTTP/1.1: one that is large is no fault of the peer's, nor of the other exchanges.
+    exchange.exemptQueue?.()
   }
 
   get state(): State {
