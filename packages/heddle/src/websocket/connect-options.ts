@@ -109,7 +109,7 @@ export class Handshake {
     this.signal = signal ?? undefined
     this.timeout = handshakeTimeout
     this.client = client ?? defaultClient()
-    limitsOf(options.limits)
+    limitsOf(options.limits, 'client')
     checkSocketOptions(this.socketOptions({ protocol: '', extensions: '', deflate: this.#deflate && anyDeflate }))
   }
 

@@ -71,7 +71,7 @@ export class SocketCore implements MessageHandler {
     this.clock = options.clock ?? systemClock()
     this.sending = new Sending(this)
     this.#options = options
-    this.#limits = limitsOf(options.limits)
+    this.#limits = limitsOf(options.limits, options.role)
     this.connection = undefined
     this.#handler = undefined
     this.#reading = undefined
@@ -112,6 +112,11 @@ export class SocketCore implements MessageHandler {
 
   get bufferedAmount(): number {
     return this.connection === undefined ? this.sending.earlySize : this.connection.bufferedAmount
+  }
+
+  /** Another message is one too many. */
+  get isQueueFull(): boolean {
+    return this.bufferedAmount > this.#limits.maxBufferedAmount && !this.#closing && !this.#aborted
   }
 
   get canPost(): boolean {

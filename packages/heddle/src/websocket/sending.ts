@@ -1,5 +1,5 @@
 import { List } from '../bytes/index.ts'
-import { CancelledError, CancelReason, PeerError, type HeddleError, type TimeoutError } from '../http/index.ts'
+import { CancelledError, CancelReason, HeddleError, PeerError, type TimeoutError } from '../http/index.ts'
 import { State, type WebSocketConnection } from '../ws/index.ts'
 import type { SocketCore } from './core.ts'
 import { Early } from './early.ts'
@@ -38,6 +38,7 @@ export class Sending implements OperationOwner {
   post(data: Sendable, options: PostOptions | undefined): boolean {
     const { connection } = this.#core
     let goOn: boolean
+    if (this.#core.isQueueFull) this.#overflow()
     if (connection !== undefined) goOn = send(connection, data, options)
     else {
       if (this.#core.state !== 'connecting') return false
@@ -53,6 +54,7 @@ export class Sending implements OperationOwner {
     if (signal?.aborted === true) return Promise.reject(signal.reason)
     const { connection } = this.#core
     let operation: Operation
+    if (this.#core.isQueueFull) this.#overflow()
     try {
       if (connection === undefined) {
         if (this.#core.state !== 'connecting') return failure(this.#unsendable())
@@ -73,6 +75,12 @@ export class Sending implements OperationOwner {
       operation.cancellation = new Cancellation(operation, this, this.#core.clock, signal, deadline, 'send')
     }
     return operation.promise as Promise<void>
+  }
+
+  /** The peer does not take what waits, and there is more: that is the end (WHATWG WebSockets, `send`: full). */
+  #overflow(): void {
+    const message = `${this.#core.bufferedAmount} bytes wait for the peer, which is more than limits.maxBufferedAmount`
+    this.#core.abort(new HeddleError('QUEUE_FULL', message), CancelReason.ExcessiveLoad)
   }
 
   /** `operation` is over when what was sent last has left. */

@@ -15,6 +15,12 @@ export interface SocketLimits extends WebSocketLimits {
    * from the peer. Default 64 KiB. One message is always taken, whatever its size.
    */
   readonly maxUnreadSize: number
+  /**
+   * Bytes of messages that wait to be taken by the peer (`bufferedAmount`), with which another message is one too
+   * many. Default 16 MiB for a server, Infinity for a client. A single message may be larger. On excess: the
+   * connection is aborted, QUEUE_FULL. So a client that sends, and reads no answers, costs a server no more.
+   */
+  readonly maxBufferedAmount: number
 }
 
 /** permessage-deflate of a {@link Socket}: what was agreed on, and how hard to compress. */

@@ -5,8 +5,15 @@ import { zlibCodec } from './codec.ts'
 import { randomMaskKey } from './mask-keys.ts'
 import type { SocketDeflate, SocketLimits, SocketOptions } from './socket-options.ts'
 
-/** The limits of a socket when nothing is said. */
-export const socketLimits: SocketLimits = Object.freeze({ ...webSocketLimits, closeTimeout: 5_000, maxUnreadSize: 65_536 })
+/** The limits of a server's socket when nothing is said; a client's has no `maxBufferedAmount`. */
+export const socketLimits: SocketLimits = Object.freeze({
+  ...webSocketLimits,
+  closeTimeout: 5_000,
+  maxUnreadSize: 65_536,
+  maxBufferedAmount: 16_777_216,
+})
+/** What a client sends is what its own program wants to be sent. */
+const clientLimits: SocketLimits = Object.freeze({ ...socketLimits, maxBufferedAmount: Infinity })
 
 const optionNames: OptionNames<SocketOptions> = {
   role: true,
@@ -28,15 +35,16 @@ const deflateNames: OptionNames<SocketDeflate> = {
 }
 
 /** Limits that were checked and filled up, by the object they were given as: a server has one for all. */
-const known = new WeakMap<Partial<SocketLimits>, SocketLimits>()
+const known = { server: new WeakMap<Partial<SocketLimits>, SocketLimits>(), client: new WeakMap<Partial<SocketLimits>, SocketLimits>() }
 
-/** The limits that `given` comes to. Throws UsageError for one that is unknown or no number. */
-export function limitsOf(given: Partial<SocketLimits> | undefined): SocketLimits {
-  if (given === undefined) return socketLimits
-  let limits = known.get(given)
+/** The limits that `given` comes to in a role. Throws UsageError for one that is unknown or no number. */
+export function limitsOf(given: Partial<SocketLimits> | undefined, role: SocketOptions['role']): SocketLimits {
+  const defaults = role === 'server' ? socketLimits : clientLimits
+  if (given === undefined) return defaults
+  let limits = known[role].get(given)
   if (limits === undefined) {
-    limits = Object.freeze({ ...socketLimits, ...checkLimits('Socket', 'limits', given, socketLimits) })
-    known.set(given, limits)
+    limits = Object.freeze({ ...defaults, ...checkLimits('Socket', 'limits', given, defaults) })
+    known[role].set(given, limits)
   }
   return limits
 }
@@ -65,7 +73,7 @@ export function connectionOptions(options: SocketOptions, limits: SocketLimits):
   const { role, deflate, fragmentSize, maskKey } = options
   return {
     role,
-    limits: limits === socketLimits ? undefined : limits,
+    limits: limits === socketLimits || limits === clientLimits ? undefined : limits,
     maskKey: role === 'client' ? (maskKey ?? randomMaskKey) : undefined,
     deflate:
       deflate === undefined

@@ -90,6 +90,7 @@ test('the limits are those of the documentation', () => {
     drainSize: 262_144,
     closeTimeout: 5_000,
     maxUnreadSize: 65_536,
+    maxBufferedAmount: 16_777_216,
   })
 })
 

@@ -1,0 +1,88 @@
+/** A peer that takes nothing, and a program that goes on sending. */
+import assert from 'node:assert/strict'
+import { worldTest } from '../testing/index.ts'
+import { prepare } from './prepared-message.ts'
+import { Socket } from './socket.ts'
+import { versions, WebSocketStage } from './stage.test.ts'
+
+const http2 = { streamWindow: 65_536, maxWindow: 65_536 }
+const limits = { maxBufferedAmount: 200_000 }
+
+for (const version of versions) {
+  worldTest(`${version}: with too much waiting, another message ends the connection, and no other`, { seeds: 3 }, async (world) => {
+    for (const how of ['post', 'write', 'prepared'] as const) {
+      const stage = new WebSocketStage(world, version, { link: { capacity: 65_536 }, http2 })
+      const [client, server] = stage.sockets({ limits: { maxUnreadSize: 1 } }, { limits })
+      const others = version === 'h2' ? stage.sockets() : undefined
+      server.post('what the peer has and does not read')
+      await world.settle()
+      const pending = assert.rejects(server.write(new Uint8Array(1_000_000)), { code: 'QUEUE_FULL' })
+      await world.settle()
+      // One message may be larger, and it is no fault to be slow.
+      assert.equal(server.state, 'open')
+      assert.ok(server.bufferedAmount >= 1_000_000)
+      if (how === 'post') assert.equal(server.post('x'), false)
+      else if (how === 'prepared') assert.equal(server.post(prepare('x')), false)
+      else {
+        const message = '1000000 bytes wait for the peer, which is more than limits.maxBufferedAmount'
+        await world.complete(assert.rejects(server.write('x'), { code: 'QUEUE_FULL', message }))
+      }
+      assert.equal(server.state, 'closing')
+      assert.equal(server.bufferedAmount, 1_000_000)
+      await world.complete(pending)
+      const { code, wasClean, error } = await world.complete(server.closed)
+      assert.deepEqual([code, wasClean, error?.code], [1006, false, 'QUEUE_FULL'])
+      assert.equal(server.post('late'), false)
+      if (others !== undefined) {
+        const [sender, receiver] = others
+        sender.post('here')
+        assert.equal(await world.complete(receiver.read()), 'here')
+        sender.close(1000)
+        await world.complete(Promise.all([sender.closed, receiver.closed]))
+      }
+      client.abort()
+      await world.complete(client.closed)
+      stage.finish()
+    }
+  })
+
+  worldTest(`${version}: once it closes, what comes too late does not keep what was given from leaving`, { seeds: 3 }, async (world) => {
+    const stage = new WebSocketStage(world, version, { link: { capacity: 65_536 }, http2 })
+    const [client, server] = stage.sockets({ limits: { maxUnreadSize: 1 } }, { limits })
+    const written = server.write(new Uint8Array(1_000_000))
+    server.close(1000)
+    assert.equal(server.post('late'), false)
+    await world.complete(assert.rejects(server.write('late'), { code: 'CANCELLED' }))
+    assert.equal(((await world.complete(client.read())) as Uint8Array).length, 1_000_000)
+    await world.complete(written)
+    assert.equal((await world.complete(server.closed)).wasClean, true)
+    assert.equal(await world.complete(client.read()), undefined)
+    stage.finish()
+  })
+
+  worldTest(`${version}: what waits for the tunnel to open counts, too`, { seeds: 1 }, async (world) => {
+    const stage = new WebSocketStage(world, version, { http2 })
+    const [clientEnd, serverEnd] = stage.tunnel()
+    const server = new Socket(serverEnd, { role: 'server', clock: world, opened: false, limits })
+    for (let i = 0; i < 201; i++) server.post(new Uint8Array(1_000))
+    assert.equal(server.state, 'connecting')
+    assert.equal(server.post('x'), false)
+    assert.equal(server.state, 'closing')
+    assert.equal((await world.complete(server.closed)).error?.code, 'QUEUE_FULL')
+    server.open()
+    clientEnd.consume(0)
+    stage.finish()
+  })
+
+  worldTest(`${version}: by default a client may have any amount waiting, in messages of any size`, { seeds: 1 }, async (world) => {
+    const stage = new WebSocketStage(world, version, { link: { capacity: 65_536 }, http2 })
+    const [client, server] = stage.sockets({}, { limits: { maxMessageSize: 20_000_000 } })
+    for (const size of [20_000_000, ...Array.from({ length: 200 }, () => 10_000)]) client.post(new Uint8Array(size))
+    client.close(1000)
+    let received = 0
+    server.handler = { onMessage: (_socket, _buffer, start, limit) => void (received += limit - start) }
+    await world.complete(client.closed)
+    assert.equal(received, 22_000_000)
+    stage.finish()
+  })
+}
