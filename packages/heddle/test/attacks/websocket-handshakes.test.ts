@@ -192,12 +192,8 @@ test('HTTP/2: floods of tunnels, and tunnels without a window', { timeout: 60_00
   const page = async (): Promise<void> => assert.equal(await (await fetch(`${server.url}/page`)).text(), 'a page')
   const client = new Client({ h2c: true, protocols: ['h2'], http2: { streamWindow: 1000, maxConcurrentStreams: 1000 } })
 
-  // Nobody reads, so the windows stay shut: each is ended after `sendTimeout`. If that would take too much memory
-  // meanwhile, the connection is given up. Others are served.
-  for (const [count, code] of [
-    [20, 'SEND_TIMEOUT'],
-    [80, 'PROTOCOL_ERROR'],
-  ] as const) {
+  // Nobody reads, so the windows stay shut: each is ended after `sendTimeout`, however many there are. Others are served.
+  for (const count of [20, 80]) {
     const stalled = await Promise.all(Array.from({ length: count }, () => connect(`${url}/talk`, { client, deflate: false })))
     for (const socket of stalled) assert.equal(socket.version, 'h2')
     await page()
@@ -205,7 +201,7 @@ test('HTTP/2: floods of tunnels, and tunnels without a window', { timeout: 60_00
     await page()
     while (open.size > 0) await new Promise((resolve) => setTimeout(resolve, 5))
     const codes = ends.splice(0).map(({ error }) => error?.code)
-    assert.deepEqual([codes.length, new Set(codes)], [count, new Set([code])])
+    assert.deepEqual([codes.length, new Set(codes)], [count, new Set(['SEND_TIMEOUT'])])
   }
   client.destroy()
 
