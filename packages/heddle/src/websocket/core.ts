@@ -10,6 +10,9 @@ import type { SocketLimits, SocketOptions } from './socket-options.ts'
 import { checkSocketOptions, connectionOptions, limitsOf } from './socket-settings.ts'
 import type { ReadOptions, Socket } from './socket.ts'
 
+/** What a message that waits to be sent counts beyond its bytes, so that empty ones count, too. */
+const overhead = 32
+
 /** Who wants to know that a socket is over, besides its handler. */
 export interface SocketWatcher {
   /** Of a socket that was made with `opened: false`. */
@@ -116,7 +119,9 @@ export class SocketCore implements MessageHandler {
 
   /** Another message is one too many. */
   get isQueueFull(): boolean {
-    return this.bufferedAmount > this.#limits.maxBufferedAmount && !this.#closing && !this.#aborted
+    const { connection } = this
+    const waiting = connection === undefined ? 0 : connection.messagesAccepted - connection.messagesSent
+    return this.bufferedAmount + waiting * overhead > this.#limits.maxBufferedAmount && !this.#closing && !this.#aborted
   }
 
   get canPost(): boolean {

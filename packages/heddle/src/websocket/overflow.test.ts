@@ -24,7 +24,7 @@ for (const version of versions) {
       if (how === 'post') assert.equal(server.post('x'), false)
       else if (how === 'prepared') assert.equal(server.post(prepare('x')), false)
       else {
-        const message = '1000000 bytes wait for the peer, which is more than limits.maxBufferedAmount'
+        const message = '1000000 bytes of messages wait for the peer, which is more than limits.maxBufferedAmount allows'
         await world.complete(assert.rejects(server.write('x'), { code: 'QUEUE_FULL', message }))
       }
       assert.equal(server.state, 'closing')
@@ -57,6 +57,23 @@ for (const version of versions) {
     await world.complete(written)
     assert.equal((await world.complete(server.closed)).wasClean, true)
     assert.equal(await world.complete(client.read()), undefined)
+    stage.finish()
+  })
+
+  worldTest(`${version}: empty messages count as well`, { seeds: 1 }, async (world) => {
+    const stage = new WebSocketStage(world, version, { link: { capacity: 65_536 }, http2 })
+    const [client, server] = stage.sockets({ limits: { maxUnreadSize: 1 } }, { limits })
+    let count = 0
+    for (; server.state === 'open'; count++) {
+      server.post('')
+      if (count % 1_000 === 0) await world.settle()
+      assert.ok(count < 200_000, 'there is an end to it')
+    }
+    // What the peer's window and the link hold, and 32 bytes for each of the others.
+    assert.ok(count > 200_000 / 32, `${count} messages`)
+    assert.equal((await world.complete(server.closed)).error?.code, 'QUEUE_FULL')
+    client.abort()
+    await world.complete(client.closed)
     stage.finish()
   })
 

@@ -79,7 +79,7 @@ export class Sending implements OperationOwner {
 
   /** The peer does not take what waits, and there is more: that is the end (WHATWG WebSockets, `send`: full). */
   #overflow(): void {
-    const message = `${this.#core.bufferedAmount} bytes wait for the peer, which is more than limits.maxBufferedAmount`
+    const message = `${this.#core.bufferedAmount} bytes of messages wait for the peer, which is more than limits.maxBufferedAmount allows`
     this.#core.abort(new HeddleError('QUEUE_FULL', message), CancelReason.ExcessiveLoad)
   }
 

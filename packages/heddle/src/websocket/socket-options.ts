@@ -16,8 +16,8 @@ export interface SocketLimits extends WebSocketLimits {
    */
   readonly maxUnreadSize: number
   /**
-   * Bytes of messages that wait to be taken by the peer (`bufferedAmount`), with which another message is one too
-   * many. Default 16 MiB for a server, Infinity for a client. A single message may be larger. On excess: the
+   * Bytes of messages that wait to be taken by the peer (`bufferedAmount`, and 32 for each), with which another is one
+   * too many. Default 16 MiB for a server, Infinity for a client. A single message may be larger. On excess: the
    * connection is aborted, QUEUE_FULL. So a client that sends, and reads no answers, costs a server no more.
    */
   readonly maxBufferedAmount: number
