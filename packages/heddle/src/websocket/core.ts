@@ -1,7 +1,7 @@
 import { CancelledError, CancelReason, TimeoutError, UsageError, type Exchange, type HeddleError } from '../http/index.ts'
 import { Alarm, systemClock, type Clock } from '../io/index.ts'
 import { CloseCode, State, WebSocketConnection, type MessageHandler } from '../ws/index.ts'
-import { Cancellation, failure, Operation } from './operation.ts'
+import { failure } from './operation.ts'
 import { messageOf, Reading } from './reading.ts'
 import { checkClose } from './sendable.ts'
 import { Sending } from './sending.ts'
@@ -202,14 +202,12 @@ export class SocketCore implements MessageHandler {
     }
     if (this.#aborted || this.closed?.wasClean === false) return failure(this.error)
     if (this.closed !== undefined) return Promise.resolve(iterates ? { value: undefined, done: true } : undefined)
-    const operation = new Operation()
-    operation.iterates = iterates
-    reading.wait(operation)
-    const deadline = options?.deadline ?? Infinity
-    if (signal !== undefined || deadline !== Infinity) {
-      operation.cancellation = new Cancellation(operation, reading, this.clock, signal, deadline, 'read')
-    }
-    return operation.promise
+    return reading.wait(options, this.clock, iterates)
+  }
+
+  /** Reads that were begun before there was a socket come first. Nothing has come yet. */
+  adopt(reading: Reading): void {
+    this.#reading = reading
   }
 
   #unreadFell({ unread }: Reading): void {

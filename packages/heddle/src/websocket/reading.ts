@@ -1,6 +1,7 @@
 import { List } from '../bytes/index.ts'
-import type { Operation, OperationOwner } from './operation.ts'
-import type { Message } from './socket.ts'
+import type { Clock } from '../io/index.ts'
+import { Cancellation, Operation, type OperationOwner } from './operation.ts'
+import type { Message, ReadOptions } from './socket.ts'
 import { bytesOf, textOf } from './text.ts'
 import { Unread, type UnreadMessage } from './unread.ts'
 
@@ -26,8 +27,17 @@ export class Reading implements OperationOwner {
     else operation.fulfill(binary ? (bytes ?? bytesOf(buffer, start, limit)) : textOf(buffer, start, limit))
   }
 
-  wait(operation: Operation): void {
+  /** A read for which there is no message yet; its signal is not aborted. `iterates`: for an iterator. */
+  wait(options: ReadOptions | undefined, clock: Clock, iterates: boolean): Promise<unknown> {
+    const operation = new Operation()
+    operation.iterates = iterates
     this.#waiting.append(operation)
+    const signal = options?.signal
+    const deadline = options?.deadline ?? Infinity
+    if (signal !== undefined || deadline !== Infinity) {
+      operation.cancellation = new Cancellation(operation, this, clock, signal, deadline, 'read')
+    }
+    return operation.promise
   }
 
   /** A read has ended before its time. */

@@ -1,8 +1,23 @@
-import { lasting, sizeOf } from './sendable.ts'
-import type { Sendable } from './socket.ts'
+import type { Clock } from '../io/index.ts'
+import { Cancellation, Operation, type OperationOwner } from './operation.ts'
+import { isPrepared, lasting, sizeOf } from './sendable.ts'
+import { cutWrite } from './sending.ts'
+import { coreOf, type Sendable, type Socket, type WriteOptions } from './socket.ts'
 
 /** What a WebSocket sends as a message: what a socket does, and Blobs. */
 export type SendableData = Sendable | Blob
+
+/** False for what is sent as the text that it comes to. */
+export function isSendable(data: unknown): data is SendableData {
+  if (typeof data !== 'object' || data === null) return typeof data === 'string'
+  return (
+    ArrayBuffer.isView(data) ||
+    data instanceof ArrayBuffer ||
+    data instanceof SharedArrayBuffer ||
+    data instanceof Blob ||
+    isPrepared(data as Sendable)
+  )
+}
 
 /** Bytes of `data` as a message's payload. */
 export function payloadSize(data: SendableData): number {
@@ -56,6 +71,54 @@ export class SendQueue {
       fail(error)
     })
     this.#tail = turn
+  }
+}
+
+/** A `write` that waits for its turn. Its time runs from the call on. */
+export class QueuedWrite implements OperationOwner {
+  readonly #operation: Operation
+  readonly #options: WriteOptions | undefined
+  #over: boolean
+  /** It is being sent. */
+  #socket: Socket | undefined
+
+  /** The signal is not aborted. */
+  constructor(options: WriteOptions | undefined, clock: Clock) {
+    const { signal, deadline = Infinity } = options ?? {}
+    const operation = new Operation()
+    this.#operation = operation
+    this.#options = options
+    this.#over = false
+    this.#socket = undefined
+    if (signal !== undefined || deadline !== Infinity) {
+      operation.cancellation = new Cancellation(operation, this, clock, signal, deadline, 'send')
+    }
+  }
+
+  get promise(): Promise<void> {
+    return this.#operation.promise as Promise<void>
+  }
+
+  run(socket: Socket, data: Sendable): void {
+    if (this.#over) return
+    this.#socket = socket
+    const written = socket.write(data, { ...this.#options, signal: undefined, deadline: undefined })
+    written.then(
+      () => {
+        if (!this.#over) this.#operation.fulfill(undefined)
+      },
+      (error: unknown) => this.fail(error),
+    )
+  }
+
+  fail(error: unknown): void {
+    if (!this.#over) this.#operation.cancel(error, false)
+  }
+
+  onCancelled(operation: Operation, reason: unknown, timedOut: boolean): void {
+    this.#over = true
+    operation.cancel(reason, timedOut)
+    if (this.#socket !== undefined) cutWrite(coreOf(this.#socket), reason, timedOut)
   }
 }
 

@@ -134,7 +134,7 @@ export class Sending implements OperationOwner {
     handler?.onWritable?.(socket)
   }
 
-  /** A write ends before its time. A part of its message may have left, so nothing can follow. */
+  /** A write ends before its time. */
   onCancelled(operation: Operation, reason: unknown, timedOut: boolean): void {
     if (this.#core.connection === undefined) {
       // Nothing of it has left.
@@ -144,8 +144,7 @@ export class Sending implements OperationOwner {
     }
     this.#writes?.remove(operation)
     operation.cancel(reason, timedOut)
-    if (timedOut) this.#core.abort(reason as TimeoutError, CancelReason.Timeout)
-    else this.#core.abort(new CancelledError(CancelReason.Cancelled, 'the signal of a write was aborted', { cause: reason }))
+    cutWrite(this.#core, reason, timedOut)
   }
 
   /** Why nothing can be sent. */
@@ -199,4 +198,10 @@ export class Sending implements OperationOwner {
   endPings(): void {
     this.#pings?.end()
   }
+}
+
+/** Ends the connection of a write that ends before its time: a part of its message may have left, so nothing can follow. */
+export function cutWrite(core: SocketCore, reason: unknown, timedOut: boolean): void {
+  if (timedOut) core.abort(reason as TimeoutError, CancelReason.Timeout)
+  else core.abort(new CancelledError(CancelReason.Cancelled, 'the signal of a write was aborted', { cause: reason }))
 }

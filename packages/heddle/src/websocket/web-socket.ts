@@ -8,7 +8,8 @@ import { deliver, isListenedTo, MessageTarget } from './message-target.ts'
 import { bytesAs, type BinaryType } from './message-data.ts'
 import { Opening } from './opening.ts'
 import { failure } from './operation.ts'
-import { payloadSize, SendQueue, type SendableData } from './send-queue.ts'
+import { Reading } from './reading.ts'
+import { isSendable, payloadSize, QueuedWrite, SendQueue, type SendableData } from './send-queue.ts'
 import type { Closed } from './socket-handler.ts'
 import { coreOf, type Message, type PingCallback, type ReadOptions, type Sendable, type Socket, type WriteOptions } from './socket.ts'
 import { textOf } from './text.ts'
@@ -86,6 +87,8 @@ export class WebSocket extends MessageTarget implements AsyncDisposable {
   #binaryType: BinaryType
   /** Messages that wait for a Blob before them, or to be open. */
   #queue: SendQueue | undefined
+  /** Reads that wait for it to be open, for the socket to take over. */
+  #earlyReads: Reading | undefined
   /** Bytes given to `send` when nothing could be sent any more. */
   #lost: number
   #whenOpened: PromiseWithResolvers<WebSocket> | undefined
@@ -104,6 +107,7 @@ export class WebSocket extends MessageTarget implements AsyncDisposable {
     this.#flow = 'held'
     this.#binaryType = 'blob'
     this.#queue = undefined
+    this.#earlyReads = undefined
     this.#lost = 0
     this.#whenOpened = undefined
     this.#whenClosed = undefined
@@ -144,6 +148,10 @@ export class WebSocket extends MessageTarget implements AsyncDisposable {
   }
 
   // ── The standard's ──────────────────────────────────────────────────────────────────────────────
+
+  get [Symbol.toStringTag](): string {
+    return 'WebSocket'
+  }
 
   /** Normalised: `wss://example.org/chat`. */
   get url(): string {
@@ -194,7 +202,8 @@ export class WebSocket extends MessageTarget implements AsyncDisposable {
   send(data: SendableData): void {
     const socket = this.#socket
     if (socket === undefined && this.#state === ReadyState.Connecting) throw invalidState('send')
-    const message = typeof data === 'object' ? data : String(data)
+    // Web IDL: whatever is no bytes is text; of a symbol that is a TypeError.
+    const message = isSendable(data) ? data : `${data as string}`
     if (socket === undefined || this.readyState >= ReadyState.Closing) {
       this.#lost += payloadSize(message)
     } else if (!(message instanceof Blob) && (this.#queue === undefined || this.#queue.isEmpty)) {
@@ -266,16 +275,24 @@ export class WebSocket extends MessageTarget implements AsyncDisposable {
       return socket.write(data, options)
     }
     if (this.readyState >= ReadyState.Closing) return failure(this.#failure ?? this.#closed?.error ?? closedAlready())
-    const { promise, resolve, reject } = Promise.withResolvers<void>()
-    this.#queued(data, (sendable) => resolve((this.#socket as Socket).write(sendable, options)), reject)
-    return promise
+    if (options?.signal?.aborted === true) return Promise.reject(options.signal.reason)
+    const write = new QueuedWrite(options, this.#clock)
+    this.#queued(
+      data,
+      (sendable) => write.run(this.#socket as Socket, sendable),
+      (error) => write.fail(error),
+    )
+    return write.promise
   }
 
   /** The next message, from the first of all on if nobody listened to events; undefined: it has ended well. Rejects if it has failed. See `Socket.read`. */
   read(options?: ReadOptions): Promise<Message | undefined> {
     this.#claim()
-    const socket = this.#socket
-    return socket === undefined ? this.opened.then(() => (this.#socket as Socket).read(options)) : socket.read(options)
+    if (this.#socket !== undefined) return this.#socket.read(options)
+    if (this.#closed !== undefined) return failure(this.#failure)
+    if (options?.signal?.aborted === true) return Promise.reject(options.signal.reason)
+    this.#earlyReads ??= new Reading()
+    return this.#earlyReads.wait(options, this.#clock, false) as Promise<Message | undefined>
   }
 
   /** The messages up to the end; throws if it fails. Leaving the loop leaves it open, and reading can go on. */
@@ -352,8 +369,11 @@ export class WebSocket extends MessageTarget implements AsyncDisposable {
   #opened(socket: Socket): void {
     this.#socket = socket
     this.#opening = undefined
-    this.#state = ReadyState.Open
+    // A server's may be closing already.
+    if (this.#state === ReadyState.Connecting) this.#state = ReadyState.Open
     this.#told = 'yes'
+    if (this.#earlyReads !== undefined) coreOf(socket).adopt(this.#earlyReads)
+    this.#earlyReads = undefined
     this.#whenOpened?.resolve(this)
     this.dispatchEvent(new Event('open'))
     if (this.#flow !== 'held') return
@@ -395,6 +415,7 @@ export class WebSocket extends MessageTarget implements AsyncDisposable {
   #failed(error: unknown): void {
     this.#opening = undefined
     this.#failure = error
+    this.#earlyReads?.end(error)
     this.#whenOpened?.resolve(failure(error))
     const told = error instanceof HeddleError ? error : new CancelledError(CancelReason.Cancelled, 'aborted', { cause: error })
     this.#end({ code: 1006, reason: '', wasClean: false, error: told }, error)
