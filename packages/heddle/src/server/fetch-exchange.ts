@@ -34,7 +34,7 @@ import {
   type Source,
   type TrailersInit,
 } from '../web/index.ts'
-import { FetchTunnel, Tunnels } from './fetch-tunnel.ts'
+import { checkOrdinary, FetchTunnel, Tunnels } from './fetch-tunnel.ts'
 import type { FetchApp, FetchHandler, ResponseLike, ServeOptions } from './options.ts'
 import { RequestContext } from './request-context.ts'
 import { ResponsePump, sendBytes, sendText, withLength, withoutLength, type PumpOwner } from './response-writer.ts'
@@ -264,6 +264,7 @@ export class FetchExchange implements ExchangeHandler, IncomingOwner, PumpOwner 
 
   /** Throws for what is no response, and for one that cannot be sent; then nothing was sent. */
   private deliver(returned: ResponseLike): void {
+    if (this.tunnel === undefined && this.face.tunnels !== undefined) checkOrdinary(returned)
     const response = this.tunnel === undefined ? returned : this.tunnel.answer(returned)
     if (response === 'opened') {
       // The tunnel is open, and its taker's.

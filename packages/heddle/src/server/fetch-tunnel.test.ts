@@ -140,6 +140,8 @@ story(
     taken.response.headers.append('set-cookie', 'a=1')
     taken.response.headers.append('set-cookie', 'b=2')
     taken.response.headers.set('sec-websocket-protocol', 'spoilt')
+    // Not agreed on: the client would fail.
+    taken.response.headers.set('sec-websocket-extensions', 'permessage-deflate')
     return taken.response
   },
   async ({ world, ask, server }, version) => {
@@ -152,6 +154,7 @@ story(
     assert.equal(recording.head?.status, 200)
     const sent = (name: string): string[] => recording.head?.fields.filter((_, i, all) => i % 2 === 1 && all[i - 1] === name) ?? []
     assert.deepEqual([sent('x-own'), sent('set-cookie'), sent('sec-websocket-protocol')], [['1'], ['a=1', 'b=2'], ['chat']])
+    assert.deepEqual(sent('sec-websocket-extensions'), [])
     exchange.sendData(Buffer.from('hello'), 0, 5, false)
     await pass(world)
     assert.equal(recording.content.toString(), 'hello')
@@ -293,6 +296,30 @@ story(
     assert.equal(recording.head?.status, 500)
     assert.match((told[0] as Error).message, /response of another upgrade/)
     assert.deepEqual(echo?.log, ['refused HANDLER_FAILED'])
+  },
+)
+
+story(
+  'the response of an upgrade is none to an ordinary request',
+  (request) => {
+    if (offeredTunnel(request) === undefined) return request.headers.has('x-none') ? (undefined as never) : (kept as Response)
+    kept = take(request).response
+    return kept
+  },
+  async ({ world, ask, told }, version) => {
+    const { client } = await ask()
+    client.shutdown()
+    const messages = [/response of an upgrade was returned to another request/, /returned undefined and not a Response/]
+    for (const [i, fields] of [[], ['x-none', '1']].entries()) {
+      const made = await connect(world, version)
+      const recording = new Recording()
+      made.client.open(recording)?.sendHead(requestHead('GET', 'http', 'h', '/', fields), true)
+      await pass(world)
+      assert.equal(recording.head?.status, 500)
+      assert.equal(fieldValue(recording.head.fields, 'sec-websocket-accept'), undefined)
+      assert.match((told[i] as Error).message, messages[i] as RegExp)
+      made.client.shutdown()
+    }
   },
 )
 

@@ -7,7 +7,6 @@ import {
   requestHead,
   responseHead,
   UsageError,
-  withoutField,
   type Exchange,
   type ExchangeHandler,
   type Fields,
@@ -103,7 +102,7 @@ export class FetchTunnel implements TunnelOffer, ExchangeHandler, Linked {
 
   take(taker: TunnelTaker, handshake: Fields, fields: Fields): Response {
     if (this.#taker !== undefined) throw new UsageError('this request was upgraded already')
-    const mark = `tunnel ${++taken}`
+    const mark = `${markStart}${++taken}`
     const response = new Response(null, { headers: pairsOf([...fields, ...handshake, markName, mark]) })
     this.#taker = taker
     this.#mark = mark
@@ -123,7 +122,7 @@ export class FetchTunnel implements TunnelOffer, ExchangeHandler, Linked {
     const fields = fieldsOf(response)
     const mark = fieldValue(fields, markName)
     if (mark === undefined || mark !== this.#mark) {
-      if (mark?.startsWith('tunnel ') === true) throw new UsageError('the response of another upgrade was returned')
+      if (mark?.startsWith(markStart) === true) throw new UsageError('the response of another upgrade was returned')
       this.refuse(new CancelledError(CancelReason.Refused, 'the handler returned another response than that of the upgrade'))
       const status = (response as Partial<ResponseLike> | undefined)?.status ?? 0
       if (status < 200 || status > 299) return response
@@ -178,16 +177,26 @@ export class FetchTunnel implements TunnelOffer, ExchangeHandler, Linked {
     return this.#state === 'released'
   }
 
+  /** What was not agreed on is not said, either: the client would have to fail the connection (RFC 6455 §4.1). */
   #answerFields(returned: Fields): Fields {
-    const handshake = this.#handshake
-    let fields = withoutField(returned, markName)
-    for (let i = 0; i < handshake.length; i += 2) fields = withoutField(fields, handshake[i] as string)
-    return [...fields, ...handshake]
+    const fields: string[] = []
+    for (let i = 0; i < returned.length; i += 2) {
+      const name = returned[i] as string
+      if (!name.startsWith('sec-websocket-')) fields.push(name, returned[i + 1] as string)
+    }
+    return [...fields, ...this.#handshake]
   }
+}
+
+/** Throws UsageError if `response`, to a request for no tunnel, is that of an upgrade: nobody would be there. */
+export function checkOrdinary(response: ResponseLike): void {
+  const mark = fieldValue(fieldsOf(response), markName)
+  if (mark?.startsWith(markStart) === true) throw new UsageError('the response of an upgrade was returned to another request')
 }
 
 /** The engine of HTTP/1.1 writes this field itself, and HTTP/2 has none, so it is free for this. */
 const markName = 'sec-websocket-accept'
+const markStart = 'tunnel '
 let taken = 0
 
 /** The fields of a response, or of whatever was returned. */
