@@ -17,25 +17,49 @@ export function sendText(exchange: Exchange, status: number, fields: Fields, tex
   const known = sentTexts[text.length & 15] as SentText
   if (known.text === text) {
     known.bytes ??= encoded(text)
-    return sendBytes(exchange, status, fields, known.bytes, hasContent)
+    const { bytes } = known
+    const head = known.fields === fields && known.status === status ? known.head : headOf(known, status, fields)
+    exchange.sendHead(head, !hasContent || bytes.length === 0)
+    if (hasContent && bytes.length > 0) exchange.sendData(bytes, 0, bytes.length, true)
+    return
   }
   known.text = text
   known.bytes = undefined
+  known.fields = neverSent
   const length = writeText(text)
   exchange.sendHead(sizedHead(status, fields, length), !hasContent || length === 0)
   if (hasContent && length > 0) exchange.sendData(scratch, 0, length, true)
 }
+
+/** Fields that no response has. */
+const neverSent: Fields = []
+const noHead = responseHead(200)
 
 /** A text that was sent lately: many servers send the same again and again, and it is encoded once. */
 class SentText {
   text: string
   /** Undefined until it came a second time. */
   bytes: Uint8Array | undefined
+  /** The head that it was sent with, and what that was made of. */
+  status: number
+  fields: Fields
+  head: Head
 
   constructor() {
     this.text = ''
     this.bytes = undefined
+    this.status = 0
+    this.fields = neverSent
+    this.head = noHead
   }
+}
+
+/** The head of `known`, which was sent with another or with none. */
+function headOf(known: SentText, status: number, fields: Fields): Head {
+  known.head = sizedHead(status, fields, (known.bytes as Uint8Array).length)
+  known.status = status
+  known.fields = fields
+  return known.head
 }
 
 const sentTexts = Array.from({ length: 16 }, () => new SentText())
@@ -69,14 +93,13 @@ class SizedHead {
   status: number
   length: number
   fields: Fields
-  /** Undefined until it came a second time. */
-  head: Head | undefined
+  head: Head
 
   constructor() {
     this.status = 0
     this.length = -1
     this.fields = noFields
-    this.head = undefined
+    this.head = noHead
   }
 }
 
@@ -89,13 +112,12 @@ const sizedHeads = Array.from({ length: 128 }, () => new SizedHead())
 function sizedHead(status: number, fields: Fields, length: number): Head {
   const known = sizedHeads[(length ^ (fields.length << 4) ^ status) & 127] as SizedHead
   if (known.fields !== fields || known.length !== length || known.status !== status) {
+    known.head = responseHead(status, withLength(fields, length))
     known.status = status
     known.length = length
     known.fields = fields
-    known.head = undefined
-    return responseHead(status, withLength(fields, length))
   }
-  return (known.head ??= responseHead(status, withLength(fields, length)))
+  return known.head
 }
 
 /** `fields` with this content-length and no other. */

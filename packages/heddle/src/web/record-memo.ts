@@ -25,6 +25,8 @@ class Slot {
 const nothing: readonly string[] = Object.freeze([])
 const { hasOwnProperty } = Object.prototype
 const memo = Array.from({ length: slots }, () => new Slot())
+/** The slot found last. */
+let last = new Slot()
 
 /**
  * The lines of a record, such as `{ 'content-type': 'text/html' }`: most programs give the same few again and
@@ -32,26 +34,42 @@ const memo = Array.from({ length: slots }, () => new Slot())
  * not to be changed; who sends it again is recognised by it. Throws TypeError as `new Headers`.
  */
 export function recordFields(record: Readonly<Record<string, string>>): Fields {
-  let slot: Slot | undefined
+  const { pairs, fields } = last
   let at = 0
   for (const name in record) {
-    const value = record[name] as string
-    slot ??= memo[slotOf(name, value)] as Slot
     // What is inherited is none of its lines. This way of asking costs nothing in such a loop; Object.hasOwn would double it.
-    if (slot.pairs[at] !== name || slot.pairs[at + 1] !== value || !hasOwnProperty.call(record, name)) return newFields(record, slot)
+    if (pairs[at] !== name || pairs[at + 1] !== record[name] || !hasOwnProperty.call(record, name)) return otherFields(record)
     at += 2
   }
-  if (slot === undefined) return nothing
-  return slot.pairs.length === at ? slot.fields : newFields(record, slot)
+  return pairs.length === at ? fields : otherFields(record)
+}
+
+/** Those of a record that is not like the one before. */
+function otherFields(record: Readonly<Record<string, string>>): Fields {
+  const pairs = Object.entries(record)
+  const [first] = pairs
+  if (first === undefined) return nothing
+  const slot = memo[slotOf(first[0], first[1])] as Slot
+  if (!isLike(slot.pairs, pairs)) return newFields(record, pairs, slot)
+  last = slot
+  return slot.fields
+}
+
+function isLike(known: readonly string[], pairs: readonly [string, string][]): boolean {
+  if (known.length !== pairs.length * 2) return false
+  for (let i = 0; i < pairs.length; i++) {
+    const [name, value] = pairs[i] as [string, string]
+    if (known[i * 2] !== name || known[i * 2 + 1] !== value) return false
+  }
+  return true
 }
 
 function slotOf(name: string, value: unknown): number {
   return (name.length * 31 + (typeof value === 'string' ? value.length : 0)) & (slots - 1)
 }
 
-function newFields(record: Readonly<Record<string, string>>, slot: Slot): Fields {
+function newFields(record: Readonly<Record<string, string>>, pairs: readonly [string, string][], slot: Slot): Fields {
   const fields = fieldsFromInit(record, 'constructor')
-  const pairs = Object.entries(record)
   if (pairs.length > mostPairs) return fields
   let sum = 0
   for (const [name, value] of pairs) {
