@@ -335,3 +335,54 @@ worldTest("a route's window takes the place of the connections', on both sides",
   upstream.attend()
   deepEqual([client.credit.get(3), upstream.credit.get(3)], [32_768, 32_768])
 })
+
+for (const kind of ['uploads', 'tunnels'] as const) {
+  worldTest(`${kind} that the upstream leaves unread do not cost the others their connection to it`, { seeds: 1 }, async (world) => {
+    const rig = await Rig.make(world, { clusters: h2c, routes: [routeConfig({ extendedConnect: true })] })
+    const host = rig.upstream()
+    const good = rig.http2Client()
+    good.sendHead(1, request('POST'), false)
+    world.run()
+    const upstream = host.http2Peer(0, [
+      [Setting.InitialWindowSize, 0],
+      [Setting.EnableConnectProtocol, 1],
+    ])
+    upstream.wantHead('the good request', 1, false)
+    const piece = Buffer.alloc(16_384)
+    const tunnel = [
+      ':method',
+      'CONNECT',
+      ':protocol',
+      'websocket',
+      ':scheme',
+      'http',
+      ':authority',
+      'gateway',
+      ':path',
+      '/',
+      'sec-websocket-version',
+      '13',
+    ]
+    let streamId = 1
+    // 24 MiB, as much as the clients' windows let through.
+    for (let i = 0; i < 6; i++) {
+      const client = rig.http2Client()
+      for (let id = 1; id < 9; id += 2) {
+        client.sendHead(id, kind === 'tunnels' ? tunnel : request('POST'), false)
+        upstream.wantHead('another', (streamId += 2), false)
+        if (kind === 'tunnels') {
+          upstream.sendHead(streamId, [':status', '200'], false)
+          client.wantHead('the tunnel is open', id, false)
+        }
+        for (let sent = 0; sent < 1_048_576; sent += piece.length) client.sendContent(id, piece, false)
+        world.run()
+      }
+    }
+    good.sendContent(1, 'good', true)
+    world.run()
+    upstream.send({ type: 'WINDOW_UPDATE', streamId: 1, increment: 100 })
+    upstream.wantContent('what others wait for', 1, 4, true)
+    upstream.sendHead(1, [':status', '204'], true)
+    good.wantHead('the answer', 1, true)
+  })
+}

@@ -145,6 +145,9 @@ export class Attempt implements ClientExchangeHandler, Waiting {
     this.exchange = exchange
     this.sent = 0
     this.endWait()
+    // What waits for the upstream is bounded by what its clients may send, each on its own; and what one of them sends to
+    // where nobody reads must not cost all others their connection.
+    exchange.exemptQueue?.()
     if (this.detached) exchange.cancel(this.cancelReason)
     else this.forward.onUpstreamOpen(this, exchange)
   }
