@@ -1,7 +1,7 @@
 import { CancelledError, CancelReason, TimeoutError, UsageError, type Exchange, type HeddleError } from '../http/index.ts'
 import { Alarm, systemClock, type Clock } from '../io/index.ts'
 import { CloseCode, State, WebSocketConnection, type MessageHandler } from '../ws/index.ts'
-import { failure } from './operation.ts'
+import { deadlineProblem, failure } from './operation.ts'
 import { messageOf, Reading } from './reading.ts'
 import { checkClose } from './sendable.ts'
 import { Sending } from './sending.ts'
@@ -192,6 +192,8 @@ export class SocketCore implements MessageHandler {
   read(options: ReadOptions | undefined, iterates: boolean): Promise<unknown> {
     const signal = options?.signal
     if (this.#handler !== undefined) return Promise.reject(new UsageError('the messages of this socket go to its handler'))
+    const problem = options === undefined ? undefined : deadlineProblem(options.deadline)
+    if (problem !== undefined) return Promise.reject(problem)
     if (signal?.aborted === true) return Promise.reject(signal.reason)
     const reading = (this.#reading ??= new Reading())
     const message = reading.unread.shift()

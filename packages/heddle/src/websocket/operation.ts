@@ -1,5 +1,5 @@
 import type { Linked } from '../bytes/index.ts'
-import { TimeoutError, tracedError } from '../http/index.ts'
+import { TimeoutError, tracedError, UsageError } from '../http/index.ts'
 import { Alarm, type Clock } from '../io/index.ts'
 import { unwatchAbort, watchAbort, type Abortable } from '../web/index.ts'
 
@@ -64,6 +64,12 @@ export async function failure(error: unknown): Promise<never> {
 export interface OperationOwner {
   /** `timedOut`: `reason` is a TimeoutError of ours; else it is what the signal was aborted with. */
   onCancelled(operation: Operation, reason: unknown, timedOut: boolean): void
+}
+
+/** What is wrong with a deadline, or undefined. It is for the promise to tell, before anything has begun. */
+export function deadlineProblem(deadline: number | undefined): UsageError | undefined {
+  if (deadline === undefined || (typeof deadline === 'number' && deadline >= 0)) return undefined
+  return new UsageError(`deadline is a number of ms, 0 or more, or Infinity, and this is ${String(deadline)}`)
 }
 
 /** What ends an operation before its time: its signal, its deadline, or both. Made for operations that have one. */

@@ -3,7 +3,7 @@ import { CancelledError, CancelReason, HeddleError, PeerError, type TimeoutError
 import { State, type WebSocketConnection } from '../ws/index.ts'
 import type { SocketCore } from './core.ts'
 import { Early } from './early.ts'
-import { Cancellation, failure, Operation, type OperationOwner } from './operation.ts'
+import { Cancellation, deadlineProblem, failure, Operation, type OperationOwner } from './operation.ts'
 import { Pings } from './pings.ts'
 import { lasting, send, sizeOf } from './sendable.ts'
 import type { PingCallback, PostOptions, Sendable, WriteOptions } from './socket.ts'
@@ -51,6 +51,8 @@ export class Sending implements OperationOwner {
 
   write(data: Sendable, options: WriteOptions | undefined): Promise<void> {
     const signal = options?.signal
+    const problem = options === undefined ? undefined : deadlineProblem(options.deadline)
+    if (problem !== undefined) return Promise.reject(problem)
     if (signal?.aborted === true) return Promise.reject(signal.reason)
     const { connection } = this.#core
     let operation: Operation
@@ -159,8 +161,9 @@ export class Sending implements OperationOwner {
     const core = this.#core
     const { connection } = core
     if (connection === undefined && core.state === 'connecting') {
+      const kept = payload === undefined ? undefined : Uint8Array.from(payload)
       this.early(
-        () => this.ping(payload, callback),
+        () => this.ping(kept, callback),
         () => callback !== undefined && core.soon(() => callback(undefined)),
       )
       return
@@ -174,7 +177,8 @@ export class Sending implements OperationOwner {
       return
     }
     this.#pings ??= new Pings()
-    const carried = payload ?? this.#pings.payload()
+    // The caller's bytes are its own again after the call.
+    const carried = payload === undefined ? this.#pings.payload() : Uint8Array.from(payload)
     connection.sendPing(carried)
     this.#pings.add(carried, core.clock.now(), callback)
   }

@@ -7,7 +7,7 @@ import { Link, type LinkHooks } from './link.ts'
 import { deliver, isListenedTo, MessageTarget } from './message-target.ts'
 import { bytesAs, type BinaryType } from './message-data.ts'
 import { Opening } from './opening.ts'
-import { failure } from './operation.ts'
+import { deadlineProblem, failure } from './operation.ts'
 import { Reading } from './reading.ts'
 import { isSendable, payloadSize, QueuedWrite, SendQueue, type SendableData } from './send-queue.ts'
 import type { Closed } from './socket-handler.ts'
@@ -275,6 +275,8 @@ export class WebSocket extends MessageTarget implements AsyncDisposable {
       return socket.write(data, options)
     }
     if (this.readyState >= ReadyState.Closing) return failure(this.#failure ?? this.#closed?.error ?? closedAlready())
+    const problem = deadlineProblem(options?.deadline)
+    if (problem !== undefined) return Promise.reject(problem)
     if (options?.signal?.aborted === true) return Promise.reject(options.signal.reason)
     const write = new QueuedWrite(options, this.#clock)
     this.#queued(
@@ -290,6 +292,8 @@ export class WebSocket extends MessageTarget implements AsyncDisposable {
     this.#claim()
     if (this.#socket !== undefined) return this.#socket.read(options)
     if (this.#closed !== undefined) return failure(this.#failure)
+    const problem = deadlineProblem(options?.deadline)
+    if (problem !== undefined) return Promise.reject(problem)
     if (options?.signal?.aborted === true) return Promise.reject(options.signal.reason)
     this.#earlyReads ??= new Reading()
     return this.#earlyReads.wait(options, this.#clock, false) as Promise<Message | undefined>
