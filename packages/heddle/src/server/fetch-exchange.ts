@@ -154,7 +154,7 @@ export class FetchExchange implements ExchangeHandler, IncomingOwner, PumpOwner 
 
   /** `head` asks for a tunnel. False: there is none, which the client was told. */
   private offer(head: Head, end: boolean): boolean {
-    const { tunnels, clock } = this.face
+    const { tunnels, clock, report } = this.face
     // RFC 9110 §9.3.6: an origin server that makes no tunnels.
     const refusal = head.protocol === '' || tunnels === undefined ? 501 : end ? 400 : 0
     if (refusal !== 0 || tunnels === undefined) {
@@ -164,7 +164,7 @@ export class FetchExchange implements ExchangeHandler, IncomingOwner, PumpOwner 
     // What comes is the tunnel's, and no body.
     this.body = undefined
     this.expects = false
-    this.tunnel = new FetchTunnel(this.exchange, head, clock, tunnels)
+    this.tunnel = new FetchTunnel(this.exchange, head, clock, tunnels, report)
     return true
   }
 

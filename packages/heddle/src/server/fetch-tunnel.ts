@@ -67,6 +67,7 @@ export class FetchTunnel implements TunnelOffer, ExchangeHandler, Linked {
   readonly exchange: Exchange
   readonly head: Head
   readonly clock: Clock
+  readonly report: (error: unknown) => void
   readonly #tunnels: Tunnels
   #state: 'offered' | 'opening' | 'open' | 'released' | 'refused'
   #taker: TunnelTaker | undefined
@@ -77,12 +78,13 @@ export class FetchTunnel implements TunnelOffer, ExchangeHandler, Linked {
   /** Why it was refused. */
   #reason: HeddleError | undefined
 
-  constructor(exchange: Exchange, head: Head, clock: Clock, tunnels: Tunnels) {
+  constructor(exchange: Exchange, head: Head, clock: Clock, tunnels: Tunnels, report: (error: unknown) => void) {
     this.previous = undefined
     this.next = undefined
     this.exchange = exchange
     this.head = head
     this.clock = clock
+    this.report = report
     this.#tunnels = tunnels
     this.#state = 'offered'
     this.#taker = undefined

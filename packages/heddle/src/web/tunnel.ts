@@ -26,6 +26,8 @@ export interface TunnelOffer {
    * what comes of it, never during the call.
    */
   take(taker: TunnelTaker, handshake: Fields, fields: Fields): Response
+  /** Tells the server's `onError` of a failure of the program's. */
+  report(error: unknown): void
   /** A tunnel that was opened is over. */
   release(): void
 }

@@ -189,19 +189,53 @@ export function dispatchMessage(target: EventTarget, data: MessageData, origin: 
   target.dispatchEvent(new DispatchedMessage(data, origin))
 }
 
-/** Calls `handler`, the only one there is, with a message. What it throws is reported as what any listener throws. */
-export function callWithMessage(handler: (event: never) => unknown, target: EventTarget, data: MessageData, origin: string): void {
+/** Told what a listener threw, or its promise was rejected with. */
+export type Report = (error: unknown) => void
+
+/** Calls `handler`, the only one there is, with a message. Default of `report`: as it is with what any listener throws. */
+export function callWithMessage(
+  handler: (event: never) => unknown,
+  target: EventTarget,
+  data: MessageData,
+  origin: string,
+  report: Report = reportLater,
+): void {
   const event = new DirectMessage(data, origin, target)
   try {
-    const result = handler.call(target, event as never) as { then?: unknown } | undefined
-    // As Node does it with what listeners return.
-    if (typeof result === 'object' && result !== null && typeof result.then === 'function') {
-      Promise.resolve(result as PromiseLike<unknown>).then(undefined, reportLater)
-    }
+    watchResult(handler.call(target, event as never), report)
   } catch (error) {
-    reportLater(error)
+    report(error)
   }
   DirectMessage.end(event)
+}
+
+/** As Node does it with what listeners return. */
+function watchResult(returned: unknown, report: Report): void {
+  const result = returned as { then?: unknown } | null | undefined
+  if (typeof result === 'object' && result !== null && typeof result.then === 'function') {
+    Promise.resolve(result as PromiseLike<unknown>).then(undefined, report)
+  }
+}
+
+/** A listener whose failures are told to `report`, and not to the process. */
+export class GuardedListener {
+  readonly #listener: EventListener | EventListenerObject
+  readonly #report: Report
+
+  constructor(listener: EventListener | EventListenerObject, report: Report) {
+    this.#listener = listener
+    this.#report = report
+  }
+
+  handleEvent(event: Event): void {
+    const listener = this.#listener
+    // Nothing bubbles here; and Node's `currentTarget` is null for all listeners but the first.
+    try {
+      watchResult(typeof listener === 'function' ? listener.call(event.target as never, event) : listener.handleEvent(event), this.#report)
+    } catch (error) {
+      this.#report(error)
+    }
+  }
 }
 
 /** Node's EventTarget makes an uncaught exception of what a listener throws, after the dispatch. */

@@ -10,7 +10,8 @@ class HandlerListener {
   }
 
   handleEvent(event: Event): unknown {
-    return this.handler.call(event.currentTarget as never, event as never)
+    // Not `currentTarget`, which is null for all listeners but the first (Node).
+    return this.handler.call(event.target as never, event as never)
   }
 }
 

@@ -1,4 +1,4 @@
-import { callWithMessage, dispatchMessage, type MessageData, type WebSocketEventMap } from './events.ts'
+import { callWithMessage, dispatchMessage, GuardedListener, type MessageData, type Report, type WebSocketEventMap } from './events.ts'
 import { HandlerAttributes, type Handler } from './handler-attributes.ts'
 import type { WebSocket } from './web-socket.ts'
 
@@ -21,9 +21,15 @@ export class MessageTarget extends EventTarget {
   /** A listener for messages was added: each one is dispatched. */
   #dispatches: boolean
   #attributes: HandlerAttributes | undefined
+  /** Told what listeners throw; undefined: that is an uncaught exception. */
+  readonly #report: Report | undefined
+  /** What stands for a listener that was added. */
+  #guarded: WeakMap<object, GuardedListener> | undefined
 
-  constructor(onListened: (target: MessageTarget) => void) {
+  constructor(onListened: (target: MessageTarget) => void, report: Report | undefined) {
     super()
+    this.#report = report
+    this.#guarded = undefined
     this.#onListened = onListened
     this.#direct = undefined
     this.#dispatches = false
@@ -34,7 +40,7 @@ export class MessageTarget extends EventTarget {
     isListenedTo = (target) => target.#dispatches || target.#direct !== undefined
     deliver = (target, data, origin) => {
       if (target.#direct === undefined) dispatchMessage(target, data, origin)
-      else callWithMessage(target.#direct, target, data, origin)
+      else callWithMessage(target.#direct, target, data, origin, target.#report)
     }
   }
 
@@ -53,7 +59,27 @@ export class MessageTarget extends EventTarget {
   ): void
   override addEventListener(type: string, listener: unknown, options?: boolean | AddEventListenerOptions): void {
     if (type === 'message') this.#startDispatching()
-    super.addEventListener(type, listener as EventListener, options)
+    super.addEventListener(type, this.#guard(listener) as EventListener, options)
+  }
+
+  override removeEventListener(
+    type: string,
+    listener: EventListener | EventListenerObject | null,
+    options?: boolean | EventListenerOptions,
+  ): void {
+    super.removeEventListener(type, this.#guard(listener) as EventListener, options)
+  }
+
+  /** What is added for `listener`, and removed. */
+  #guard(listener: unknown): unknown {
+    if (this.#report === undefined || listener === null || (typeof listener !== 'function' && typeof listener !== 'object')) return listener
+    this.#guarded ??= new WeakMap()
+    let guarded = this.#guarded.get(listener)
+    if (guarded === undefined) {
+      guarded = new GuardedListener(listener as EventListener, this.#report)
+      this.#guarded.set(listener, guarded)
+    }
+    return guarded
   }
 
   override dispatchEvent(event: Event): boolean {
@@ -77,7 +103,9 @@ export class MessageTarget extends EventTarget {
 
   #write(type: EventType, handler: unknown): void {
     this.#attributes ??= new HandlerAttributes((name, listener, add) =>
-      add ? super.addEventListener(name, listener) : super.removeEventListener(name, listener),
+      add
+        ? super.addEventListener(name, this.#guard(listener) as EventListenerObject)
+        : super.removeEventListener(name, this.#guard(listener) as EventListenerObject),
     )
     this.#attributes.write(type, handler)
   }

@@ -1,4 +1,13 @@
-import { checkOptionNames, noFields, UsageError, type Exchange, type Fields, type HeddleError, type OptionNames } from '../http/index.ts'
+import {
+  CancelledError,
+  checkOptionNames,
+  noFields,
+  UsageError,
+  type Exchange,
+  type Fields,
+  type HeddleError,
+  type OptionNames,
+} from '../http/index.ts'
 import type { Clock } from '../io/index.ts'
 import {
   fieldsFrom,
@@ -71,7 +80,13 @@ export interface Accepted {
 export function upgrade(request: Request | globalThis.Request, options: FetchUpgradeOptions = {}): Upgraded {
   const { response, socket } = take('upgrade', request, options)
   const { clock } = coreOf(socket)
-  return { response, socket: webSocketOver(socket, request.url.replace(/^http/, 'ws'), clock) }
+  const offer = offeredTunnel(request)
+  // A message that a listener cannot cope with must not end the server.
+  const onThrown = (error: unknown): void => {
+    socket.close(CloseCode.InternalError)
+    offer?.report(error)
+  }
+  return { response, socket: webSocketOver(socket, request.url.replace(/^http/, 'ws'), clock, onThrown) }
 }
 
 /**
@@ -104,14 +119,17 @@ function take(face: string, request: Request | globalThis.Request, options: Fetc
 class Taker implements TunnelTaker, SocketWatcher {
   readonly #offer: TunnelOffer
   readonly #socket: Socket
+  #opened: boolean
 
   constructor(offer: TunnelOffer, socket: Socket) {
     this.#offer = offer
     this.#socket = socket
+    this.#opened = false
     coreOf(socket).watch(this)
   }
 
   onTunnelOpen(_exchange: Exchange): void {
+    this.#opened = true
     this.#socket.open()
   }
 
@@ -123,8 +141,10 @@ class Taker implements TunnelTaker, SocketWatcher {
     this.#socket.close(CloseCode.GoingAway)
   }
 
-  onSocketClosed(_core: SocketCore): void {
+  onSocketClosed({ error }: SocketCore): void {
     this.#offer.release()
+    // What a handler of the socket threw. What happens before the tunnel is open the server knows of.
+    if (this.#opened && error instanceof CancelledError && error.code === 'HANDLER_FAILED') this.#offer.report(error.cause ?? error)
   }
 }
 

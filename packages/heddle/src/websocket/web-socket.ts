@@ -2,7 +2,7 @@ import { CancelledError, CancelReason, HeddleError, type ConnectionInfo } from '
 import { systemClock, type Clock } from '../io/index.ts'
 import { closeArguments } from './close-arguments.ts'
 import { Handshake, type ConnectOptions } from './connect-options.ts'
-import { describe, WebSocketCloseEvent, WebSocketErrorEvent } from './events.ts'
+import { describe, WebSocketCloseEvent, WebSocketErrorEvent, type Report } from './events.ts'
 import { Link, type LinkHooks } from './link.ts'
 import { deliver, isListenedTo, MessageTarget } from './message-target.ts'
 import { bytesAs, type BinaryType } from './message-data.ts'
@@ -30,11 +30,13 @@ class Accepted {
   readonly socket: Socket
   readonly url: string
   readonly clock: Clock
+  readonly onThrown: Report | undefined
 
-  constructor(socket: Socket, url: string, clock: Clock) {
+  constructor(socket: Socket, url: string, clock: Clock, onThrown: Report | undefined) {
     this.socket = socket
     this.url = url
     this.clock = clock
+    this.onThrown = onThrown
   }
 }
 
@@ -98,7 +100,7 @@ export class WebSocket extends MessageTarget implements AsyncDisposable {
   #failure: unknown
 
   constructor(url: string | URL, options: string | readonly string[] | ConnectOptions = {}) {
-    super(onListened)
+    super(onListened, (url as unknown) instanceof Accepted ? (url as unknown as Accepted).onThrown : undefined)
     this.#link = new Link<WebSocket>(this, hooks)
     this.#state = ReadyState.Connecting
     this.#opening = undefined
@@ -447,10 +449,16 @@ export class WebSocket extends MessageTarget implements AsyncDisposable {
 
 /**
  * A WebSocket around `socket`, that of a server as a rule. The open event comes a turn after it is open (and one
- * after this call at the earliest); what is sent before leaves then. Its `close` takes every code that may be sent. `url`: what it shall say.
+ * after this call at the earliest); what is sent before leaves then. Its `close` takes every code that may be sent.
+ * `url`: what it shall say. `onThrown`: told what listeners throw; default: that is an uncaught exception.
  */
-export function webSocketOver(socket: Socket, url = '', clock: Clock = systemClock()): WebSocket {
-  return new WebSocket(new Accepted(socket, url, clock) as never)
+export function webSocketOver(
+  socket: Socket,
+  url = '',
+  clock: Clock = systemClock(),
+  onThrown: ((error: unknown) => void) | undefined = undefined,
+): WebSocket {
+  return new WebSocket(new Accepted(socket, url, clock, onThrown) as never)
 }
 
 function invalidState(what: string): DOMException {
