@@ -3,35 +3,11 @@ import { once } from 'node:events'
 import { test } from 'node:test'
 import { getHeapStatistics } from 'node:v8'
 import { isMainThread, parentPort, Worker } from 'node:worker_threads'
-import type { Exchange, ExchangeHandler } from '../http/index.ts'
+import type { Exchange } from '../http/index.ts'
 import { collectGarbage, memoryNow, World } from '../testing/index.ts'
+import { Nowhere } from '../testing/websocket/nowhere.ts'
 import { encodeFrame } from '../ws/index.ts'
 import { Socket } from './socket.ts'
-
-/** A tunnel that takes everything and does nothing. */
-class Nowhere {
-  handler: ExchangeHandler | undefined
-  taken = 0
-
-  sendData(_buffer: Uint8Array, start: number, limit: number): boolean {
-    this.taken += limit - start
-    return true
-  }
-
-  sendOwned(chunk: Uint8Array): boolean {
-    this.taken += chunk.length
-    return true
-  }
-
-  consume(): void {}
-
-  /** What was taken has left. */
-  report(): void {
-    const { taken } = this
-    this.taken = 0
-    this.handler?.onSent(taken, true)
-  }
-}
 
 const clock = new World()
 

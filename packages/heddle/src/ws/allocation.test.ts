@@ -2,35 +2,11 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { getHeapStatistics } from 'node:v8'
 import { isUtf8 } from 'node:buffer'
-import type { Exchange, ExchangeHandler } from '../http/index.ts'
+import type { Exchange } from '../http/index.ts'
 import { binary, fragments, frame, ping, sample, text } from '../testing/websocket/case.ts'
+import { Nowhere } from '../testing/websocket/nowhere.ts'
 import { encodePeerFrame, type PeerFrame } from '../testing/websocket/peer-frame.ts'
 import { encodeFrame, WebSocketConnection, type MessageHandler, type PreparedMessage } from './index.ts'
-
-/** A tunnel that takes everything and does nothing. */
-class Nowhere {
-  handler: ExchangeHandler | undefined
-  taken = 0
-
-  sendData(_buffer: Uint8Array, start: number, limit: number): boolean {
-    this.taken += limit - start
-    return true
-  }
-
-  sendOwned(chunk: Uint8Array): boolean {
-    this.taken += chunk.length
-    return true
-  }
-
-  consume(): void {}
-
-  /** What was taken has left. */
-  report(): void {
-    const { taken } = this
-    this.taken = 0
-    this.handler?.onSent(taken, true)
-  }
-}
 
 class Counter implements MessageHandler {
   messages = 0
