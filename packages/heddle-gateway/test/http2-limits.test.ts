@@ -5,6 +5,7 @@ import { clusterConfig, listenerConfig, matchConfig, Rig, routeConfig } from './
 
 const few = { seeds: 3 }
 const h2c = [clusterConfig({ protocol: 'h2c' })]
+const { http2: clusterHttp2 } = clusterConfig()
 
 worldTest('credit goes to the upstream only for what the client has taken', few, async (world) => {
   const rig = await Rig.make(world, { clusters: h2c })
@@ -16,7 +17,7 @@ worldTest('credit goes to the upstream only for what the client has taken', few,
   upstream.wantHead('the request', 1, true)
   upstream.sendHead(1, [':status', '200'], false)
   const window = upstream.settings.get(Setting.InitialWindowSize) ?? 0
-  equal(window, 1_048_576)
+  equal(window, 131_072)
   const piece = Buffer.alloc(16_384, 'x')
   for (let sent = 0; sent < window; sent += piece.length) upstream.sendContent(1, piece, false)
   upstream.attend()
@@ -60,7 +61,7 @@ for (const protocol of ['h2c', 'h1'] as const) {
 }
 
 worldTest('a response that nobody reads stops no other response from the same upstream connection', few, async (world) => {
-  const rig = await Rig.make(world, { clusters: h2c })
+  const rig = await Rig.make(world, { clusters: [clusterConfig({ protocol: 'h2c', http2: { ...clusterHttp2, streamWindow: 1_048_576 } })] })
   const host = rig.upstream()
   const slow = rig.http2Client([[Setting.InitialWindowSize, 0]])
   for (let i = 0; i < 6; i++) slow.sendHead(2 * i + 1, request('GET', '/slow'), true)
@@ -87,6 +88,86 @@ worldTest('a response that nobody reads stops no other response from the same up
   fast.wantHead('the head', 1, false)
   equal(fast.wantContent('its content', 1, 5, true).toString(), 'quick')
 })
+
+worldTest(
+  'a client that reads a hundred large responses slowly keeps its connection, and little waits for it',
+  { seeds: 1 },
+  async (world) => {
+    const rig = await Rig.make(world, { clusters: h2c })
+    const host = rig.upstream()
+    // A fast client first, for which the windows of the upstream connection grow.
+    const fast = rig.http2Client([[Setting.InitialWindowSize, 1_000_000_000]])
+    fast.send({ type: 'WINDOW_UPDATE', streamId: 0, increment: 1_000_000_000 })
+    fast.sendHead(1, request('GET', '/fast'), true)
+    world.run()
+    const upstream = host.http2Peer(0, [[Setting.MaxConcurrentStreams, 1_000]])
+    upstream.wantHead('the fast one', 1, true)
+    upstream.sendHead(1, [':status', '200'], false)
+    fast.wantHead('its head', 1, false)
+    const piece = Buffer.alloc(16_384, 'x')
+    const initial = upstream.settings.get(Setting.InitialWindowSize) ?? 0
+    const sent = new Map([[1, 0]])
+    let total = 0
+    const room = (streamId: number): number =>
+      Math.min(initial + (upstream.credit.get(streamId) ?? 0) - (sent.get(streamId) ?? 0), 65_535 + (upstream.credit.get(0) ?? 0) - total)
+    const sendSome = (streamId: number): number => {
+      const size = Math.min(room(streamId), piece.length)
+      if (size <= 0) return 0
+      upstream.sendContent(streamId, piece.subarray(0, size), false)
+      sent.set(streamId, (sent.get(streamId) ?? 0) + size)
+      total += size
+      return size
+    }
+    for (let i = 0; i < 40; i++) {
+      let burst = 0
+      for (let size = sendSome(1); size > 0; size = sendSome(1)) burst += size
+      upstream.attend()
+      fast.wantContent('it takes all', 1, burst, false)
+      upstream.attend()
+    }
+    truthy(room(1) > 3 * initial, `the window of one response grew: ${room(1)}`)
+
+    // It takes something of each response, whose window could grow then, and nothing more.
+    const taken = initial / 2
+    const slow = rig.http2Client([[Setting.InitialWindowSize, taken]])
+    slow.send({ type: 'WINDOW_UPDATE', streamId: 0, increment: 1_000_000_000 })
+    const streamIds = Array.from({ length: 100 }, (_, i) => 2 * i + 1)
+    for (const streamId of streamIds) slow.sendHead(streamId, request('GET', '/large'), true)
+    for (const streamId of streamIds) {
+      upstream.wantHead('a large one', streamId + 2, true)
+      upstream.sendHead(streamId + 2, [':status', '200'], false)
+      slow.wantHead('its head', streamId, false)
+    }
+    // So much that the windows of all of them are full.
+    const before = total
+    const got = new Map<number, number>()
+    for (let moved = 1; moved > 0;) {
+      moved = 0
+      for (const streamId of streamIds) {
+        const size = sendSome(streamId + 2)
+        moved += size
+        const already = got.get(streamId) ?? 0
+        const more = Math.min(size, taken - already)
+        if (more > 0) slow.wantContent('it takes some', streamId, more, false)
+        got.set(streamId, already + more)
+      }
+      upstream.attend()
+    }
+    slow.wantIdle('it is slow, and may be')
+    const held = total - before - 100 * taken
+    truthy(held >= 100 * initial, `the windows are full: ${held}`)
+    truthy(held < 100 * initial + 4_194_304, `and grew by little: ${held}`)
+    for (const streamId of streamIds) {
+      slow.send({ type: 'WINDOW_UPDATE', streamId, increment: 1_000_000_000 })
+      slow.wantContent('all of it', streamId, (sent.get(streamId + 2) ?? 0) - taken, false)
+      upstream.sendContent(streamId + 2, 'end', true)
+      slow.wantContent('and its end', streamId, 3, true)
+    }
+    upstream.sendContent(1, 'end', true)
+    fast.wantContent('the end', 1, 3, true)
+    deepEqual(rig.leftovers(), [])
+  },
+)
 
 worldTest(
   "an upstream's limit of streams: another connection is made, and when no more may be, requests wait in order",
@@ -317,7 +398,7 @@ worldTest("a route's window takes the place of the connections', on both sides",
   upstream.wantHead('a request', 1, false)
   client.attend()
   upstream.attend()
-  deepEqual([client.credit.get(1), upstream.credit.get(1)], [3_145_728, 3_145_728])
+  deepEqual([client.credit.get(1), upstream.credit.get(1)], [3_145_728, 4_194_304 - 131_072])
 
   client.sendHead(3, request('POST', '/narrow'), false)
   upstream.wantHead('a request', 3, false)
@@ -333,7 +414,7 @@ worldTest("a route's window takes the place of the connections', on both sides",
   }
   client.attend()
   upstream.attend()
-  deepEqual([client.credit.get(3), upstream.credit.get(3)], [32_768, 32_768])
+  deepEqual([client.credit.get(3), upstream.credit.get(3)], [32_768, 1_048_576 - 131_072 + 32_768])
 })
 
 for (const kind of ['uploads', 'tunnels'] as const) {

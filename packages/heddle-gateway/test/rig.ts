@@ -11,7 +11,7 @@ import { Router } from '../src/routing/index.ts'
 import { Cluster, type ClusterOptions } from '../src/upstream/index.ts'
 import { QuietPeer, type Http2Settings } from './http2-peer.ts'
 
-const http2 = { streamWindow: 2 ** 20, connectionWindow: 2 ** 22, maxWindow: 2 ** 24, pingInterval: 15_000, pingTimeout: 10_000 }
+const http2 = { connectionWindow: 2 ** 22, maxWindow: 2 ** 24, pingInterval: 15_000, pingTimeout: 10_000 }
 
 export function listenerConfig(options: Partial<ListenerConfig> = {}): ListenerConfig {
   return {
@@ -25,7 +25,7 @@ export function listenerConfig(options: Partial<ListenerConfig> = {}): ListenerC
     upgrades: ['websocket'],
     protocols: ['h1', 'h2'],
     ...options,
-    http2: { ...http2, maxConcurrentStreams: 100, ...options.http2 },
+    http2: { ...http2, streamWindow: 2 ** 20, maxConcurrentStreams: 100, ...options.http2 },
     limits: {
       maxConnections: Infinity,
       maxContentLength: Infinity,
@@ -55,7 +55,7 @@ export function clusterConfig(options: Partial<ClusterConfig> = {}): ClusterConf
     resolveInterval: 30_000,
     ejection: { consecutiveFailures: 5, baseTime: 1_000, maxTime: 30_000, maxShare: 0.5 },
     ...options,
-    http2: { ...http2, idleTimeout: 60_000, maxFailuresInRow: 8, ...options.http2 },
+    http2: { ...http2, streamWindow: 2 ** 17, idleTimeout: 60_000, maxFailuresInRow: 8, ...options.http2 },
   }
 }
 

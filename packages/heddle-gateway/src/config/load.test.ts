@@ -82,7 +82,7 @@ describe('a configuration', () => {
           tls: undefined,
           protocol: 'auto',
           http2: {
-            streamWindow: 1_048_576,
+            streamWindow: 131_072,
             connectionWindow: 4_194_304,
             maxWindow: 16_777_216,
             pingInterval: 15_000,

@@ -61,7 +61,6 @@ const streamWindow = windowOf('1KiB', 1_024)
 
 /** What clients' and upstreams' HTTP/2 connections have in common. */
 const http2 = {
-  streamWindow: streamWindow.default(2 ** 20),
   connectionWindow: connectionWindow.default(2 ** 22),
   maxWindow: connectionWindow.default(2 ** 24),
   pingInterval: durationOrNone.default(15_000),
@@ -261,7 +260,11 @@ export function configSchema(folder: string): z.ZodType<Config> {
     protocols: list(z.enum(['h1', 'h2'], { error: 'h1 or h2' }))
       .refine((value) => value.length > 0, { error: 'at least one of h1 and h2' })
       .default(['h1', 'h2']),
-    http2: mapping({ ...http2, maxConcurrentStreams: wholeNumber(1, 1_000_000).default(100) }).prefault({}),
+    http2: mapping({
+      streamWindow: streamWindow.default(2 ** 20),
+      ...http2,
+      maxConcurrentStreams: wholeNumber(1, 1_000_000).default(100),
+    }).prefault({}),
     limits: mapping({
       maxConnections: wholeNumber(1, 1_000_000).default(10_000),
       maxContentLength: sizeOrNone.default(Infinity),
@@ -294,7 +297,12 @@ export function configSchema(folder: string): z.ZodType<Config> {
       })
       .optional(),
     protocol: z.enum(['auto', 'h1', 'h2', 'h2c'], { error: 'auto, h1, h2 or h2c' }).default('auto'),
-    http2: mapping({ ...http2, idleTimeout: duration.default(60_000), maxFailuresInRow: countOrNone.default(8) }).prefault({}),
+    http2: mapping({
+      streamWindow: streamWindow.default(2 ** 17),
+      ...http2,
+      idleTimeout: duration.default(60_000),
+      maxFailuresInRow: countOrNone.default(8),
+    }).prefault({}),
     connectTimeout: duration.default(5_000),
     headTimeout: durationOrNone.default(60_000),
     bodyTimeout: durationOrNone.default(60_000),

@@ -86,7 +86,10 @@ export interface ListenerLimits {
 
 /** HTTP/2 connections, of clients or to upstreams. Sizes in bytes, times in ms. */
 export interface Http2Config {
-  /** What the peer may send on one stream before the other side has taken it. Default 1 MiB. */
+  /**
+   * What the peer may send on one stream before the other side has taken it. Default: a client 1 MiB; an upstream 128 KiB,
+   * since what a hundred streams bring may all wait for one client.
+   */
   readonly streamWindow: number
   /** The same for a whole connection. Default 4 MiB. */
   readonly connectionWindow: number

@@ -19,12 +19,14 @@ import type { DeadlineQueue, Waiting } from './deadlines.ts'
 import { grpcStatusOf, statusOfHttp, statusOfReason } from './grpc.ts'
 import { IdleWatch } from './idle-watch.ts'
 import { planRequest, Refusal, type Plan } from './plan.ts'
+import type { Peer } from './peer.ts'
 import type { ListenerState, Proxy } from './proxy.ts'
 import { clientCancelReason, upstreamCancelReason, type Reason } from './reason.ts'
 import { recordClientError, startRecord } from './recording.ts'
 import { RequestContent } from './request-content.ts'
 import { requestTrailers } from './request-fields.ts'
 import { Tunnel, type TunnelOwner } from './tunnel.ts'
+import { limitResponse } from './window-growth.ts'
 
 /**
  * How far a request has come.
@@ -60,6 +62,10 @@ export class Forward implements ExchangeHandler, Waiting, TunnelOwner {
   startedAt: Instant
   /** Set from Trying on: it counts as one of its route's. */
   plan: Plan | undefined
+  /** Set as `plan` is. */
+  peer: Peer | undefined
+  /** By how much the upstream's window may grow. */
+  windowGrowth: number
   /** It asks for a tunnel: Upgrade, or extended CONNECT. */
   isTunnelRequest: boolean
   attempt: Attempt | undefined
@@ -90,6 +96,8 @@ export class Forward implements ExchangeHandler, Waiting, TunnelOwner {
     this.record = undefined
     this.startedAt = 0
     this.plan = undefined
+    this.peer = undefined
+    this.windowGrowth = 0
     this.isTunnelRequest = false
     this.attempt = undefined
     this.tried = undefined
@@ -174,6 +182,7 @@ export class Forward implements ExchangeHandler, Waiting, TunnelOwner {
     // Upstream may still be taking the end of what the client said.
     else if (attempt !== undefined) attempt.detached = true
     if (plan !== undefined) plan.route.active--
+    this.peer?.windowGrowth.give(this.windowGrowth)
     this.stopClocks()
     this.phase = Phase.Closed
     this.attempt = undefined
@@ -194,7 +203,6 @@ export class Forward implements ExchangeHandler, Waiting, TunnelOwner {
     const { plan, content } = this
     const { head } = plan as Plan
     ;(this.record as RequestRecord).upstreamProtocol = upstream.protocol
-    const { streamWindow } = (plan as Plan).route.config
     // What a client says in a tunnel before it is open may be meant for nobody: it waits.
     if (this.isTunnelRequest) {
       // An ordinary answer can be passed on where the client may get one, too.
@@ -208,13 +216,13 @@ export class Forward implements ExchangeHandler, Waiting, TunnelOwner {
         this.refuse('tunnel_unsupported')
         return
       }
-      if (streamWindow !== undefined) upstream.limitWindow?.(streamWindow)
+      limitResponse(upstream, this.plan as Plan, this.windowGrowth)
       this.requestSent()
       return
     }
     upstream.sendHead(head, content.isEmpty)
     content.sendTo(upstream)
-    if (streamWindow !== undefined) upstream.limitWindow?.(streamWindow)
+    limitResponse(upstream, this.plan as Plan, this.windowGrowth)
     attempt.replayable = content.replayable
     if (content.ended) this.requestSent()
   }
@@ -388,6 +396,10 @@ export class Forward implements ExchangeHandler, Waiting, TunnelOwner {
     }
     this.plan = plan
     plan.route.active++
+    this.peer = peer
+    this.windowGrowth = peer.windowGrowth.take()
+    // What waits for the client is bounded by the windows of its responses: it may be slow and keep its connection.
+    exchange.exemptQueue?.()
     if (config.streamWindow !== undefined && !this.content.ended) exchange.limitWindow?.(config.streamWindow)
     this.isTunnelRequest = head.method === 'CONNECT'
     this.phase = Phase.Trying

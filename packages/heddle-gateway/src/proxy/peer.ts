@@ -3,6 +3,7 @@ import { isToken, type ConnectionInfo } from 'heddle/http'
 import type { Plan, Refusal } from './plan.ts'
 import { RecentHeads } from './recent-heads.ts'
 import { plainAddress, type TrustList } from './trust.ts'
+import { WindowGrowth } from './window-growth.ts'
 
 /** What the gateway says of one client connection to upstreams. One object per connection. */
 export class Peer {
@@ -15,6 +16,8 @@ export class Peer {
   readonly scheme: 'http' | 'https'
   /** What its last heads came to. */
   readonly plans: RecentHeads<Plan | Refusal>
+  /** Of the responses it waits for. */
+  readonly windowGrowth: WindowGrowth
 
   constructor(connection: ConnectionInfo, trust: TrustList) {
     const { remote, tls } = connection
@@ -26,6 +29,7 @@ export class Peer {
     this.node = isIPv6(address) ? `"[${address}]"` : this.address
     this.scheme = tls === undefined ? 'http' : 'https'
     this.plans = new RecentHeads()
+    this.windowGrowth = new WindowGrowth()
   }
 }
 

@@ -46,17 +46,18 @@ export class ContentQueue {
 
   /** Copies `buffer[start, limit)`. */
   pushCopy(buffer: Uint8Array, start: number, limit: number): void {
-    const count = limit - start
-    const last = this.#chunks.length - 1
     if (this.#tailIsOurs) {
+      const last = this.#chunks.length - 1
       const tail = this.#chunks[last] as Uint8Array
       const at = this.#limits[last] as number
-      if (tail.length - at >= count) {
-        copy(tail, at, buffer, start, limit)
-        this.#limits[last] = at + count
-        return
-      }
+      const room = tail.length - at
+      const cut = limit - start <= room ? limit : start + room
+      copy(tail, at, buffer, start, cut)
+      this.#limits[last] = at + cut - start
+      if (cut === limit) return
+      start = cut
     }
+    const count = limit - start
     const chunk = poolOf(count)?.acquire() ?? Buffer.allocUnsafeSlow(count)
     copy(chunk, 0, buffer, start, limit)
     this.pinned += chunk.length

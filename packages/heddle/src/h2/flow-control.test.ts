@@ -145,20 +145,23 @@ test("the connection's credit comes back for content nobody consumed, when its s
   peer.wantFrame('the credit', { type: 'WINDOW_UPDATE', streamId: 0, increment: 40_000 })
 })
 
-worldTest('windows grow with the bandwidth-delay product, up to their limit', { seeds: 3 }, (world) => {
+/**
+ * A server that fills the windows at once, on a path of 50 ms, sixty times. Gives the most that was on the way, and
+ * the windows in the end. `most`: the stream's growth is limited to it.
+ */
+function growWindows(world: World, most?: number): { largest: number; stream: number; connection: number } {
   const limits = { streamWindow: 65_536, connectionWindow: 65_536, maxWindow: 1_000_000 }
   const { peer, engine } = clientScript(world, { options: { limits } })
   const recording = new Recording()
   recording.exchange = engine.open(recording)
   recording.exchange?.sendHead(getHead(), true)
+  if (most !== undefined) recording.exchange?.limitWindowGrowth?.(most)
   peer.wantHead('a request', 1, true)
   peer.sendHead(1, [':status', '200'], false)
-  // A server that fills the windows at once, on a path of 50 ms.
-  let [stream, connection, inFlight, rounds] = [65_536, 65_536, 0, 0]
-  const sizes: number[] = []
-  for (; rounds < 60; rounds++) {
-    inFlight = Math.min(stream, connection)
-    sizes.push(inFlight)
+  let [stream, connection, largest] = [65_536, 65_536, 0]
+  for (let rounds = 0; rounds < 60; rounds++) {
+    const inFlight = Math.min(stream, connection)
+    largest = Math.max(largest, inFlight)
     for (let left = inFlight; left > 0; left -= 16_384) peer.sendContent(1, Buffer.alloc(Math.min(16_384, left)), false)
     stream -= inFlight
     connection -= inFlight
@@ -175,8 +178,19 @@ worldTest('windows grow with the bandwidth-delay product, up to their limit', { 
       }
     }
   }
-  assert.ok(Math.max(...sizes) > 500_000, `the windows grew to ${Math.max(...sizes)}`)
+  return { largest, stream, connection }
+}
+
+worldTest('windows grow with the bandwidth-delay product, up to their limit', { seeds: 3 }, (world) => {
+  const { largest, stream, connection } = growWindows(world)
+  assert.ok(largest > 500_000, `the windows grew to ${largest}`)
   assert.ok(Math.max(stream, connection) <= 1_000_000, 'and not beyond their limit')
+})
+
+worldTest("a stream's window grows as far as its user lets it, or not at all when it is larger already", { seeds: 3 }, (world) => {
+  const { largest, stream } = growWindows(world, 150_000)
+  assert.ok(largest > 65_536 && Math.max(largest, stream) <= 150_000, `the window grew to ${largest}`)
+  assert.equal(growWindows(world, 1).largest, 65_536, 'not at all')
 })
 
 test('windows do not grow on a path that does not fill them', () => {

@@ -69,6 +69,11 @@ export class Windows {
     this.receiveTarget = most
   }
 
+  /** The target never passes `most`, or stays what it is. */
+  limitGrowth(most: number): void {
+    this.receiveMost = most > this.receiveTarget ? most : this.receiveTarget
+  }
+
   /** The window is `target` from now on: at once if that is more, by giving less credit if it is less. */
   limit(target: number): void {
     this.receiveMost = target

@@ -42,6 +42,12 @@ test('a larger window is given at once, and grows no further', () => {
   peer.wantIdle('a window cannot be taken back')
 })
 
+test('what is no window is no limit of growth either', () => {
+  const { exchange } = uploading()
+  for (const bytes of [0, -1, 1.5, 2 ** 31, Number.NaN]) assert.throws(() => exchange.limitWindowGrowth?.(bytes), UsageError)
+  exchange.limitWindowGrowth?.(2 ** 31 - 1)
+})
+
 test('a client says it before or after the head; what is no window is refused', () => {
   const { engine, peer } = clientScript(new World())
   const exchange = engine.open(recordingHandler()) as Exchange

@@ -275,10 +275,13 @@ export class Stream extends Windows implements Exchange, Linked {
 
   limitWindow(byteCount: number): void {
     if (this.closed) return
-    if (!(Number.isInteger(byteCount) && byteCount >= 1 && byteCount <= largestWindow)) {
-      throw new UsageError(`a window is 1 to ${largestWindow} octets, and this is ${byteCount}`)
-    }
+    checkWindow(byteCount)
     this.owner.credit.limit(this, byteCount)
+  }
+
+  limitWindowGrowth(byteCount: number): void {
+    checkWindow(byteCount)
+    this.limitGrowth(byteCount)
   }
 
   discard(): void {
@@ -300,6 +303,11 @@ export class Stream extends Windows implements Exchange, Linked {
     const facts = { unprocessed: this.id === 0, wireCode: code }
     this.owner.exchanges.reset(this, code, new CancelledError(reason, undefined, facts))
   }
+}
+
+function checkWindow(byteCount: number): void {
+  if (Number.isInteger(byteCount) && byteCount >= 1 && byteCount <= largestWindow) return
+  throw new UsageError(`a window is 1 to ${largestWindow} octets, and this is ${byteCount}`)
 }
 
 /** The content-length of a message to send. */

@@ -77,6 +77,11 @@ export interface Exchange {
    */
   limitWindow?(byteCount: number): void
   /**
+   * What the peer may send on this exchange ahead of `consume` grows to `byteCount` at most, or not at all if it is
+   * more by now. Absent as `limitWindow` is.
+   */
+  limitWindowGrowth?(byteCount: number): void
+  /**
    * Whoever sends here sees to it by itself that not too much waits to be sent, so it does not count as what the
    * peer makes its connection hold. Otherwise a peer that leaves too much unread loses the connection, and with it
    * every exchange. Absent where nothing is counted (HTTP/1.1).
