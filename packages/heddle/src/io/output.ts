@@ -2,22 +2,25 @@ import { BufferPool, Outbox } from '../bytes/index.ts'
 
 /** Bytes of bodies an engine may hand over in one turn, if nothing else was said. */
 export const defaultTurnLimit = 262_144
+/** … while turns of that size leave at once: fewer, larger writes cost the kernel a third less. */
+export const largestTurnLimit = 1_048_576
 
 // Most turns fit in a small buffer. One that does not gets a large one: a whole turn's bodies, and frames and heads besides.
 const smallBuffers = new BufferPool(65_536, 64)
 const largeBuffers = new BufferPool(defaultTurnLimit + 16_384, 8)
+const largestBuffers = new BufferPool(largestTurnLimit + 16_384, 4)
+const pools: readonly BufferPool[] = [smallBuffers, largeBuffers, largestBuffers]
 const noBuffer = Buffer.alloc(0)
 /** With less room than this behind bytes in flight a new buffer is begun. */
 const leastRoom = 16_384
 
 function release(buffer: Buffer): void {
-  smallBuffers.release(buffer)
-  largeBuffers.release(buffer)
+  for (const pool of pools) pool.release(buffer)
 }
 
 /** Free pooled buffers, in bytes: what the pools keep for the next turn. */
 export function pooledBytes(): number {
-  return smallBuffers.free * smallBuffers.size + largeBuffers.free * largeBuffers.size
+  return pools.reduce((sum, { free, size }) => sum + free * size, 0)
 }
 
 /**
@@ -92,8 +95,10 @@ export class Output extends Outbox {
   #grow(needed: number): void {
     const before = this.buffer
     // Who had much to send last time probably has again.
-    if (before.length === 0 && needed <= smallBuffers.size && this.#lastLength < smallBuffers.size / 2) this.buffer = smallBuffers.acquire()
-    else if (needed <= largeBuffers.size) this.buffer = largeBuffers.acquire()
+    const last = before.length === 0 ? this.#lastLength : largeBuffers.size
+    if (needed <= smallBuffers.size && last < smallBuffers.size / 2) this.buffer = smallBuffers.acquire()
+    else if (needed <= largeBuffers.size && last <= largeBuffers.size) this.buffer = largeBuffers.acquire()
+    else if (needed <= largestBuffers.size) this.buffer = largestBuffers.acquire()
     else this.buffer = Buffer.allocUnsafeSlow(Math.max(needed, before.length * 2))
     if (before.length === 0) return
     // Positions stay as they are, for the engine may hold some; bytes in flight stay in the old buffer.

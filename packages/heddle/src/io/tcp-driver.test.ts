@@ -102,6 +102,47 @@ test('a turn takes at most turnLimit bytes, and another connection has its turn 
   assert.equal(seen.bytes().length, 35_000)
 })
 
+test('turns grow while they leave at once, and begin anew after one that did not', () => {
+  const world = new World()
+  const { engine, socket, peer } = oneEnd(world, { capacity: 8_000_000, highWaterMark: 1e9 })
+  const sizes: number[] = []
+  const write = socket.write.bind(socket)
+  socket.write = (chunk, callback) => {
+    sizes.push(chunk.length)
+    return write(chunk, callback)
+  }
+  world.run()
+  const [kib, mib] = [1_024, 1_048_576]
+  // The first write of a connection says nothing of the path yet.
+  engine.send('hello')
+  world.run()
+  const seen = collect(peer)
+  engine.send(Buffer.alloc(4 * mib))
+  world.run()
+  assert.deepEqual(sizes.splice(0), [5, 256 * kib, 512 * kib, mib, mib, mib, 256 * kib])
+  // Nobody reads: the ninth MiB stays with us, and what follows goes in small turns again.
+  peer.pause()
+  engine.send(Buffer.alloc(10 * mib))
+  world.run()
+  const [whole, cut] = [sizes.slice(0, -1), sizes.at(-1)]
+  assert.ok(whole.every((size) => size === mib) && cut === mib, sizes.join(' '))
+  sizes.length = 0
+  peer.resume()
+  world.run()
+  assert.ok(sizes.length >= 16 && sizes.every((size) => size <= 64 * kib), sizes.join(' '))
+  sizes.length = 0
+  engine.send(Buffer.alloc(2 * mib))
+  world.run()
+  assert.deepEqual(sizes, [64 * kib, 256 * kib, 512 * kib, mib, 192 * kib])
+  assert.equal(seen.bytes().length, 16 * mib + 5)
+  // What all may have one turn of is one turn of the usual size.
+  const fresh = oneEnd(world, { capacity: 8_000_000, highWaterMark: 1e9 }, { turnLimit: 100_000 })
+  collect(fresh.peer)
+  fresh.engine.send(Buffer.alloc(1_000_000))
+  world.run()
+  assert.equal(fresh.socket.writes, 11)
+})
+
 test('while the socket is backed up the engine is told that there is no room, and goes on when it drained', () => {
   const world = new World()
   const { engine, socket, peer } = oneEnd(world, { capacity: 50_000 }, { turnLimit: 100_000, highWater: 20_000 })

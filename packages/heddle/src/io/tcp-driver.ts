@@ -1,7 +1,7 @@
 import { HeddleError, NetworkError, UsageError, type Instant, type StreamEngine } from '../http/index.ts'
 import { Alarm, type Clock } from './clock.ts'
 import { transportError } from './errors.ts'
-import { defaultTurnLimit, Output } from './output.ts'
+import { defaultTurnLimit, largestTurnLimit, Output } from './output.ts'
 import { resetSocket, type SocketLike } from './socket.ts'
 
 /** What went over one socket, or over all that share this object. */
@@ -18,7 +18,7 @@ export interface DriverOptions {
   readonly counters?: DriverCounters | undefined
   /** An engine threw, which it never should. Its connection is destroyed; default: a process warning. */
   readonly onBug?: ((error: unknown) => void) | undefined
-  /** Bytes of bodies an engine may hand over in one turn. Default 262144. */
+  /** Bytes of bodies an engine may hand over in one turn. Default 262144, and up to 1048576 while such turns leave at once. */
   readonly turnLimit?: number | undefined
   /** Unsent bytes from which on the engine is not asked for more. Default 65536. */
   readonly highWater?: number | undefined
@@ -47,7 +47,8 @@ const defaults: DriverOptions = {}
  *
  * - what comes up while input is read, or while an alarm expires, leaves at the end of that callback;
  * - what comes up elsewhere (`engine.onDirty`) leaves in the next batch of `clock.soon`;
- * - a turn is one `socket.write`, of at most `turnLimit` bytes of bodies (64 KiB to a slow reader); more follows in the next
+ * - a turn is one `socket.write`, of at most `turnLimit` bytes of bodies (64 KiB to a slow reader, up to 1 MiB to one
+ *   that took all of the turns before); more follows in the next
  *   batch, so that one big response does not hold up the others;
  * - while the socket holds `highWater` unsent bytes the engine gets no room for bodies, so what it
  *   was asked for counts as sent.
@@ -66,6 +67,9 @@ export class StreamDriver {
   private departed: StreamEngine | undefined
   private readonly options: DriverOptions
   private readonly turnLimit: number
+  /** What `turnLimit` may grow to, and is now. */
+  private readonly largestTurn: number
+  private turnSize: number
   private readonly highWater: number
   private readonly output: Output
   private readonly alarm: Alarm
@@ -105,6 +109,8 @@ export class StreamDriver {
     this.engine = undefined
     this.departed = undefined
     this.turnLimit = options.turnLimit ?? defaultTurnLimit
+    this.largestTurn = options.turnLimit ?? largestTurnLimit
+    this.turnSize = this.turnLimit
     this.highWater = options.highWater ?? 65_536
     this.output = new Output()
     this.alarm = new Alarm(() => this.expire())
@@ -310,7 +316,7 @@ export class StreamDriver {
     const { output, socket } = this
     // A blocked socket has no room for bodies. The engine is asked all the same: it has to know what
     // it cannot get rid of, for that has a time limit.
-    output.startTurn(this.blocked ? 0 : this.slow ? Math.min(slowTurnLimit, this.turnLimit) : this.turnLimit, socket.writableLength === 0)
+    output.startTurn(this.blocked ? 0 : this.slow ? Math.min(slowTurnLimit, this.turnLimit) : this.turnSize, socket.writableLength === 0)
     // Dirt from now on may come too late for this turn.
     this.running = false
     const more = engine.transmit(output, now)
@@ -332,6 +338,8 @@ export class StreamDriver {
     else socket.write(chunk)
     const unsent = socket.writableLength
     this.slow = unsent > 0
+    if (this.slow) this.turnSize = this.turnLimit
+    else if (byteCount >= this.turnSize && this.turnSize < this.largestTurn) this.turnSize *= 2
     if (unsent === 0) output.release()
     else this.blocked = unsent >= highWater
   }
