@@ -157,8 +157,9 @@ test('rapid reset (CVE-2023-44487): after a burst the connection is given up', (
   victim.assertDefended()
 })
 
-test('rapid reset in one read is no cheaper', () => {
-  const victim = new Victim()
+test('rapid reset in one read is no cheaper, and has no more handlers at once than requests may be open', () => {
+  let most = 0
+  const victim: Victim = new Victim({ respond: () => (most = Math.max(most, victim.live)) })
   const frames: DebugFrame[] = []
   for (let i = 0; i < 1000; i++) {
     const id = victim.nextId
@@ -166,6 +167,7 @@ test('rapid reset in one read is no cheaper', () => {
   }
   victim.frames(...frames)
   assert.ok(victim.exchanges.length <= 201)
+  assert.equal(most, 1)
   victim.assertDefended()
 })
 

@@ -18,6 +18,9 @@ export function receiveRequest(owner: Connection, streamId: number, section: Fie
     return
   }
   const { head } = section
+  // Whoever was reset in this input knows it before another comes in its place: a client that does nothing else (CVE-2023-44487)
+  // has no more of them at once than it may, and what is counted behind the handlers (a gateway's upstream) is counted in time.
+  if (owner.notices.hasClosed) owner.notices.tellAllClosed()
   // RFC 9113 §8.1.1
   if (section.fault !== '' || (end && section.contentLength > 0)) return refuseRequest(owner, streamId, ErrorCode.ProtocolError)
   // RFC 9113 §5.1.2
