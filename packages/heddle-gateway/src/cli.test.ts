@@ -277,6 +277,35 @@ describe('the running program', { concurrency: 2 }, () => {
     await origin.close({ deadline: 0 })
   })
 
+  test('reads its configuration again at SIGHUP, and keeps the old one if the new one cannot be', async () => {
+    const { origin } = await slowOrigin()
+    const route = (prefix: string, more = ''): string =>
+      `${more}listeners: [{ name: web, host: 127.0.0.1, port: 0 }]\nroutes: [{ name: all, match: { pathPrefix: ${prefix} }, cluster: app }]\nclusters: [{ name: app, endpoints: [127.0.0.1:${origin.port}] }]\n`
+    const path = file('again.yaml', route('/old'))
+    const program = new Program(['-c', path])
+    const [, url] = await program.says(/listener web on (\S+)\n/)
+    const statuses = async (): Promise<number[]> => {
+      const both = [await fetch(`${url}/old`), await fetch(`${url}/new`)]
+      return Promise.all(both.map(async (response) => (await response.text(), response.status)))
+    }
+    assert.deepEqual(await statuses(), [200, 404])
+    const change = async (text: string, says: RegExp): Promise<void> => {
+      const heard = program.errors.length
+      file('again.yaml', text)
+      program.child.kill('SIGHUP')
+      await program.says(says, heard)
+    }
+    await change('routes: [', /again\.yaml:1:\d+: .*\n[^]*was not taken; the configuration is what it was\n/)
+    assert.deepEqual(await statuses(), [200, 404])
+    await change(route('/new', 'workers: 2\n'), /workers cannot change while the gateway runs: it takes a restart\n.*was not taken/)
+    assert.deepEqual(await statuses(), [200, 404])
+    await change(route('/new'), /goes by \S+again\.yaml as it is now: 1 routes, 1 clusters\n/)
+    assert.deepEqual(await statuses(), [404, 200])
+    program.child.kill('SIGTERM')
+    assert.equal(await program.ended, 0)
+    await origin.close({ deadline: 0 })
+  })
+
   test('logs to standard output, and what it has to say goes to standard error', async () => {
     const { origin } = await slowOrigin()
     const config = file(

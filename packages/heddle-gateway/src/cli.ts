@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import { ConfigError, formatProblem, loadConfig, type Config } from './config/index.ts'
 import { startDemo } from './demo/index.ts'
-import { startGateway } from './gateway.ts'
+import { startGateway, type Gateway } from './gateway.ts'
 import { invocation } from './invocation.ts'
 import { ListenError } from './listen-error.ts'
 
@@ -14,7 +14,8 @@ const usage = `Usage: heddle-gateway [run] -c FILE       run the gateway that FI
        heddle-gateway --help | --version
 
 SIGTERM and SIGINT: accept no more, let what runs finish within drainTimeout, exit with 0; a second one ends at once.
-SIGHUP: open the access log anew and read certificates again.
+SIGHUP: read FILE and its certificates again, and open the access log anew. What FILE cannot change while the
+gateway runs is refused with its reason, and so is a FILE that is not valid; then the old configuration stays.
 `
 
 /** What the program was told to do. */
@@ -28,6 +29,7 @@ class CommandError extends Error {}
 
 /** What stops when the process is told to. */
 interface Stoppable {
+  readonly config: { readonly drainTimeout: number }
   close(): Promise<void>
   kill(): void
 }
@@ -159,25 +161,42 @@ async function follow(command: Command): Promise<number> {
       return 0
     case 'demo': {
       const demo = await startDemo({ ...command, print: (line) => console.log(line) })
-      return untilStopped({ close: () => demo.close({ deadline: 5_000 }), kill: () => demo.gateway.kill() }, 5_000)
+      return untilStopped({
+        config: { drainTimeout: 5_000 },
+        close: () => demo.close({ deadline: 5_000 }),
+        kill: () => demo.gateway.kill(),
+      })
     }
     case 'run':
-      return run(load(command.file))
+      return run(command.file)
   }
 }
 
-async function run(config: Config): Promise<number> {
+async function run(path: string): Promise<number> {
+  const config = load(path)
   const gateway = await startGateway(config)
   // Before anybody is told that it runs, and may want it to stop.
-  const stopped = untilStopped(gateway, config.drainTimeout, () => gateway.refresh())
+  const stopped = untilStopped(gateway, () => void reload(gateway, path))
   for (const { name, url } of gateway.addresses) console.error(`heddle-gateway: listener ${name} on ${url}`)
   if (gateway.adminUrl !== undefined) console.error(`heddle-gateway: admin on ${gateway.adminUrl}`)
   if (config.workers > 1) console.error(`heddle-gateway: ${config.workers} workers: ${gateway.pids.join(', ')}`)
   return stopped
 }
 
+/** Tells how it ended; the old configuration stays if it cannot be. */
+async function reload(gateway: Gateway, path: string): Promise<void> {
+  gateway.refresh()
+  try {
+    const config = load(path)
+    await gateway.reload(config)
+    console.error(`heddle-gateway: goes by ${path} as it is now: ${config.routes.length} routes, ${config.clusters.length} clusters`)
+  } catch (error) {
+    console.error(`${(error as Error).message}\nheddle-gateway: ${path} was not taken; the configuration is what it was`)
+  }
+}
+
 /** Resolves with 0 after the graceful stop a first signal starts, with 1 at a second signal. */
-function untilStopped(work: Stoppable, drainTimeout: number, refresh?: () => void): Promise<number> {
+function untilStopped(work: Stoppable, refresh?: () => void): Promise<number> {
   return new Promise((resolve) => {
     let stopping = false
     const onSignal = (): void => {
@@ -187,7 +206,7 @@ function untilStopped(work: Stoppable, drainTimeout: number, refresh?: () => voi
         return
       }
       stopping = true
-      console.error(`heddle-gateway: draining, at most ${drainTimeout / 1_000} s; a second signal ends at once`)
+      console.error(`heddle-gateway: draining, at most ${work.config.drainTimeout / 1_000} s; a second signal ends at once`)
       void work.close().then(() => resolve(0))
     }
     process.on('SIGTERM', onSignal)

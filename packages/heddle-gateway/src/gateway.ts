@@ -20,19 +20,26 @@ export interface GatewayOptions {
 
 /** A gateway that runs, made by {@link startGateway}. `await using` closes it gracefully. */
 export class Gateway implements AsyncDisposable {
-  readonly config: Config
+  #config: Config
   readonly #work: Work
   #admin: Server | undefined
   #phase: 'running' | 'draining'
   #closing: Promise<void> | undefined
+  #reloading: boolean
 
   /** Not to be called: use {@link startGateway}. */
   constructor(config: Config, work: Work) {
-    this.config = config
+    this.#config = config
     this.#work = work
     this.#admin = undefined
     this.#phase = 'running'
     this.#closing = undefined
+    this.#reloading = false
+  }
+
+  /** By which it works now. */
+  get config(): Config {
+    return this.#config
   }
 
   /** Where it listens, in the order of the configuration. */
@@ -76,6 +83,24 @@ export class Gateway implements AsyncDisposable {
   }
 
   /**
+   * Goes by `config` from the next request on, in all processes: routes and clusters, the time limits of a stop, and of
+   * listeners `trust`, `via`, `forwarded` and certificates. What is under way goes on as it began; clusters that did not
+   * change keep their connections. Rejects with a {@link ReloadError}, and nothing is changed, for what takes a restart;
+   * also while another reload or the stop is under way, and for TLS files that cannot be read.
+   */
+  async reload(config: Config): Promise<void> {
+    if (this.#phase === 'draining') throw new Error('the gateway stops, and takes no other configuration')
+    if (this.#reloading) throw new Error('another reload is under way')
+    this.#reloading = true
+    try {
+      await this.#work.reload(config)
+      this.#config = config
+    } finally {
+      this.#reloading = false
+    }
+  }
+
+  /**
    * Stops gracefully: accepts no more, lets what runs finish, cuts what is left after `deadline` ms
    * (default: the configuration's `drainTimeout`). The admin server answers until the end. A second
    * call may bring the deadline forward.
@@ -112,6 +137,7 @@ interface Work {
   readonly pids: readonly number[]
   snapshot(): Promise<Snapshot>
   refresh(): void
+  reload(config: Config): Promise<void>
   close(deadline: number): Promise<void>
   kill(): void
 }
@@ -150,6 +176,7 @@ async function startHere(config: Config, options: GatewayOptions, onError: (mess
     pids: [process.pid],
     snapshot: () => Promise.resolve(service.snapshot()),
     refresh: () => service.refresh(),
+    reload: async (config) => service.reload(config),
     close: (deadline) => service.close({ deadline }),
     kill: () => {},
   }

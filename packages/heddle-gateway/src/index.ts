@@ -6,6 +6,7 @@ export {
   loadConfig,
   parseConfig,
   ConfigError,
+  ReloadError,
   formatProblem,
   type ConfigProblem,
   type LoadOptions,

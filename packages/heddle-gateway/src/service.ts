@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { HeddleError } from 'heddle/http'
 import { serve, type ServedProtocol, type Server } from 'heddle/server'
 import { systemClock, type Clock, type TlsIdentity, type TlsServerOptions } from 'heddle/io'
-import type { Config, HttpVersion, ListenerConfig, TlsConfig } from './config/index.ts'
+import { reloaded, type Config, type HttpVersion, type ListenerConfig, type TlsConfig } from './config/index.ts'
 import { listenError } from './listen-error.ts'
 import { AccessLog } from './log/index.ts'
 import { processSnapshot, Traffic, type Snapshot } from './metrics/index.ts'
@@ -36,6 +36,8 @@ export interface ServiceOptions {
   readonly observer?: ProxyObserver
   /** How many processes share the listeners: each takes its part of `maxConnections`. Default 1. */
   readonly processes?: number
+  /** Offer clients extended CONNECT, whatever the routes say. Default: if some route allows it. */
+  readonly extendedConnect?: boolean
   /** 48 bytes, the same in all processes: TLS sessions resume whichever takes the connection. */
   readonly ticketKeys?: Buffer
   /** Told of what concerns no request, such as a failed accept. Default: a line on standard error. */
@@ -47,13 +49,16 @@ export interface ServiceOptions {
  * The whole gateway with one worker; each worker's part with several.
  */
 export class Service {
-  readonly #config: Config
+  #config: Config
   readonly #log: AccessLog | undefined
   readonly #traffic: Traffic
-  readonly #clusters: ReadonlyMap<string, Cluster>
+  #clusters: ReadonlyMap<string, Cluster>
+  /** Clusters of earlier configurations in which requests are under way. */
+  readonly #retired: Set<Cluster>
   readonly #options: ServiceOptions
   readonly #proxy: Proxy
-  readonly #servers: { readonly config: ListenerConfig; readonly server: Server }[] = []
+  readonly #extendedConnect: boolean
+  readonly #servers: { config: ListenerConfig; readonly server: Server }[] = []
   #closing: Promise<void> | undefined
   #lastReport = ''
   #lastReportAt = 0
@@ -63,6 +68,9 @@ export class Service {
     this.#config = config
     this.#options = options
     this.#clusters = makeClusters(config, clock)
+    this.#retired = new Set()
+    // RFC 8441 §3: what was offered cannot be withdrawn, so it is not offered for nothing.
+    this.#extendedConnect = options.extendedConnect ?? config.routes.some((route) => route.extendedConnect)
     this.#log = config.accessLog === undefined ? undefined : new AccessLog(config.accessLog.path)
     this.#traffic = new Traffic(config.listeners.map(({ name, tls }) => ({ name, scheme: tls === undefined ? 'http' : 'https' })))
     const router = new Router(config.routes)
@@ -83,8 +91,6 @@ export class Service {
 
   async #listen(): Promise<void> {
     const { clock = systemClock(), processes = 1 } = this.#options
-    // RFC 8441 §3: what was offered cannot be withdrawn, so it is not offered for nothing.
-    const extendedConnect = this.#config.routes.some((route) => route.extendedConnect)
     // One after the other: workers must ask for their sockets in the same order.
     for (const listener of this.#config.listeners) {
       const { maxConnections, ...limits } = listener.limits
@@ -97,7 +103,7 @@ export class Service {
         http2: listener.http2,
         maxConnections: Math.ceil(maxConnections / processes),
         upgrades: listener.upgrades,
-        extendedConnect,
+        extendedConnect: this.#extendedConnect,
         onExchange: (exchange) => this.#proxy.onExchange(listener, exchange),
         onError: (error) => this.#report(error),
         ...(listener.tls === undefined ? undefined : { tls: this.#tlsOptions(listener.tls) }),
@@ -158,6 +164,35 @@ export class Service {
   }
 
   /**
+   * Goes by `config` from the next request on. What is under way goes on as it began, and clusters that did not
+   * change keep their connections and what is known of their endpoints. Throws, having changed nothing, a
+   * {@link ReloadError} for what takes a restart, and what reading TLS files throws.
+   */
+  reload(config: Config): void {
+    const next = reloaded(this.#config, config, this.#extendedConnect)
+    const identities = next.listeners.map(({ tls }) => (tls === undefined ? undefined : this.#tlsOptions(tls)))
+    const before = this.#clusters
+    const clusters = makeClusters(next, this.#options.clock ?? systemClock(), before)
+    this.#config = next
+    this.#clusters = clusters
+    this.#proxy.reload(next, new Router(next.routes), clusters)
+    for (const cluster of before.values()) {
+      if (clusters.get(cluster.name) === cluster) continue
+      this.#retired.add(cluster)
+      cluster.retire(() => this.#retired.delete(cluster))
+    }
+    this.#servers.forEach((served, index) => {
+      served.config = next.listeners[index] as ListenerConfig
+      const tls = identities[index]
+      try {
+        if (tls !== undefined) served.server.updateTls(tls)
+      } catch (error) {
+        this.#report(error)
+      }
+    })
+  }
+
+  /**
    * Accepts no more, lets what runs finish, cuts what is left after `deadline` ms (default the
    * configuration's `drainTimeout`). A second call may bring the deadline forward.
    */
@@ -178,7 +213,7 @@ export class Service {
     await Promise.allSettled(closed)
     // Clients of WebSockets may have answered sooner than upstreams.
     await this.#proxy.tunnels.over()
-    for (const cluster of this.#clusters.values()) {
+    for (const cluster of [...this.#retired, ...this.#clusters.values()]) {
       const gone = cluster.close()
       // No client is left, so nothing upstream is wanted any more.
       cluster.destroy()
@@ -222,16 +257,24 @@ export class Service {
   }
 }
 
-/** Throws for TLS files that cannot be read any more; then none is left. */
-function makeClusters(config: Config, clock: Clock): Map<string, Cluster> {
+/** Those of `config`; what did not change is taken from `known`. Throws for TLS files that cannot be read; then none is new. */
+function makeClusters(config: Config, clock: Clock, known?: ReadonlyMap<string, Cluster>): Map<string, Cluster> {
   const clusters = new Map<string, Cluster>()
+  const made: Cluster[] = []
   try {
     for (const cluster of config.clusters) {
       const routes = config.routes.filter((route) => route.cluster === cluster.name)
-      clusters.set(cluster.name, new Cluster(cluster, clock, { routes }))
+      const old = known?.get(cluster.name)
+      if (old?.isMadeOf(cluster, routes) === true) {
+        clusters.set(cluster.name, old)
+        continue
+      }
+      const fresh = new Cluster(cluster, clock, { routes })
+      made.push(fresh)
+      clusters.set(cluster.name, fresh)
     }
   } catch (error) {
-    for (const cluster of clusters.values()) cluster.destroy()
+    for (const cluster of made) cluster.destroy()
     throw error
   }
   return clusters

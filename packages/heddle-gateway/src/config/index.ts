@@ -1,5 +1,6 @@
 /** The configuration: types, YAML, checks. */
 export { loadConfig, parseConfig, type LoadOptions, type ParseOptions } from './load.ts'
+export { reloaded, ReloadError } from './reload.ts'
 export { ConfigError, formatProblem, type ConfigProblem } from './problem.ts'
 export type {
   AccessLogConfig,

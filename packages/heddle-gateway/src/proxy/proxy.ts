@@ -41,12 +41,13 @@ export interface ProxyOptions {
 export class Proxy {
   readonly clock: Clock
   readonly observer: ProxyObserver
-  readonly router: RequestRouter
-  readonly #clusters: ReadonlyMap<string, Cluster>
+  router: RequestRouter
+  #clusters: ReadonlyMap<string, Cluster>
   /** Requests under way, tunnels included. */
   active: number
   readonly tunnels: Tunnels
-  readonly #listeners: Map<ListenerConfig, ListenerState>
+  /** By name. */
+  readonly #listeners: Map<string, ListenerState>
   readonly #routes: Map<RouteConfig, RouteState>
   /** By timeout. */
   readonly #deadlines: Map<number, DeadlineQueue>
@@ -58,16 +59,29 @@ export class Proxy {
     this.#clusters = options.clusters
     this.active = 0
     this.tunnels = new Tunnels(options.clock)
-    this.#listeners = new Map(options.config.listeners.map((listener) => [listener, new ListenerState(listener)]))
+    this.#listeners = new Map(options.config.listeners.map((listener) => [listener.name, new ListenerState(listener)]))
     this.#routes = new Map()
     this.#deadlines = new Map()
   }
 
   /** The raw face of `serve` for `listener`: `onExchange: (exchange) => proxy.onExchange(listener, exchange)`. Throws UsageError for a listener that is not in the configuration. */
   onExchange(listener: ListenerConfig, exchange: Exchange): ExchangeHandler {
-    const state = this.#listeners.get(listener)
+    const state = this.#listeners.get(listener.name)
     if (state === undefined) throw new UsageError(`the listener ${listener.name} is not of this configuration`)
     return new Forward(this, state, exchange)
+  }
+
+  /**
+   * From now on requests go by `config`, whose listeners have the names they had. What is under way goes on as it
+   * began. `clusters`: as at the beginning; a route whose cluster is another object now begins with nothing under way.
+   */
+  reload(config: Config, router: RequestRouter, clusters: ReadonlyMap<string, Cluster>): void {
+    this.router = router
+    this.#clusters = clusters
+    for (const [route, { cluster }] of this.#routes) {
+      if (!config.routes.includes(route) || cluster !== clusters.get(route.cluster)) this.#routes.delete(route)
+    }
+    for (const listener of config.listeners) this.#listeners.get(listener.name)?.configure(listener)
   }
 
   /** What there is to know of a route that the router gave. */
@@ -82,7 +96,7 @@ export class Proxy {
 
   /** Requests of `listener` that wait for an upstream connection, or for a stream on one. */
   waiting(listener: ListenerConfig): number {
-    return this.#listeners.get(listener)?.waiting ?? 0
+    return this.#listeners.get(listener.name)?.waiting ?? 0
   }
 
   /** A request's head is there. */
@@ -116,20 +130,25 @@ export class Proxy {
 
 /** What forwarding needs of one listener, made of its configuration once. */
 export class ListenerState {
-  readonly config: ListenerConfig
+  config!: ListenerConfig
   /** Requests that wait for an upstream connection, or for a stream on one. Kept by their attempts. */
   waiting: number
-  readonly #trust: TrustList
-  readonly #peers: WeakMap<ConnectionInfo, Peer>
-  readonly #via1: string
-  readonly #via2: string
-  readonly #via3: string
+  #trust!: TrustList
+  #peers!: WeakMap<ConnectionInfo, Peer>
+  #via1!: string
+  #via2!: string
+  #via3!: string
   /** The last response heads, and what was sent on for them. */
-  readonly #responses: RecentHeads<Head>
+  #responses!: RecentHeads<Head>
 
   constructor(config: ListenerConfig) {
-    this.config = config
     this.waiting = 0
+    this.configure(config)
+  }
+
+  /** Goes by `config` from now on, and by the routes of now: what was found out about requests is forgotten. */
+  configure(config: ListenerConfig): void {
+    this.config = config
     this.#trust = new TrustList(config.trust)
     this.#peers = new WeakMap()
     this.#via1 = `1.1 ${config.via}`

@@ -276,6 +276,32 @@ test('the count of attempts returns to zero, whether they are told to finish or 
   equal(world.armed, 0)
 })
 
+test('a retired cluster is closed once no request is left in it; one that tries again at once is one', async () => {
+  const world = new World()
+  const cluster = makeCluster(world, ['10.0.0.1'])
+  const endpoint = cluster.pick() as Endpoint
+  let closed = 0
+  cluster.start(endpoint, new Handler())
+  cluster.retire(() => closed++)
+  await world.settle()
+  equal(closed, 0)
+  // Its attempt is over, and the request begins another one in the same turn.
+  cluster.finish(endpoint)
+  cluster.start(endpoint, new Handler())
+  await world.settle()
+  equal(closed, 0)
+  cluster.finish(endpoint)
+  cluster.destroy()
+  await world.settle()
+  equal(closed, 1)
+  throws(() => cluster.start(endpoint, new Handler()), UsageError)
+
+  const idle = makeCluster(world, ['10.0.0.1'])
+  idle.retire(() => closed++)
+  await world.settle()
+  equal(closed, 2)
+})
+
 test('TLS files are read when the cluster is made', async () => {
   const tls = { ca: '/nonexistent/ca.pem', cert: undefined, key: undefined, serverName: undefined }
   await rejects(async () => makeCluster(new World(), three, {}, { tls }), { code: 'ENOENT' })

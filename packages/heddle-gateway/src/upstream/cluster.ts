@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { isIP, isIPv6, type LookupFunction } from 'node:net'
+import { isDeepStrictEqual } from 'node:util'
 import {
   Client,
   type ClientExchangeHandler,
@@ -90,15 +91,18 @@ export class Cluster {
   /** By the host of their origins. */
   readonly #byHost: Map<string, Endpoint>
   #endpoints: readonly Endpoint[]
+  readonly #tls: ClientTlsOptions | undefined
+  /** Of a cluster that is retired and not closed yet. */
+  #onRetired: (() => void) | undefined
 
   /** Reads the TLS files `config` names and begins to resolve its host names. Throws what `readFileSync` throws. */
   constructor(config: ClusterConfig, clock: Clock, options: ClusterOptions = {}) {
     this.name = config.name
     this.config = config
     this.scheme = config.tls === undefined ? 'http' : 'https'
-    const { routes = [] } = options
-    this.headTimeout = Math.max(config.headTimeout, ...routes.map((route) => route.headTimeout ?? 0))
-    this.bodyTimeout = Math.max(config.bodyTimeout, ...routes.map((route) => route.bodyTimeout ?? 0))
+    const { headTimeout, bodyTimeout } = timeLimits(config, options.routes)
+    this.headTimeout = headTimeout
+    this.bodyTimeout = bodyTimeout
     this.active = 0
     this.tunnels = 0
     this.#clock = clock
@@ -107,6 +111,8 @@ export class Cluster {
     this.#outage = new Outage(config.ejection)
     this.#byHost = new Map()
     this.#endpoints = []
+    this.#onRetired = undefined
+    this.#tls = tlsOptions(config.tls)
     const { maxFailuresInRow, ...http2 } = config.http2
     const timeouts = { responseTimeout: this.headTimeout, bodyTimeout: this.bodyTimeout, sendTimeout: config.sendTimeout }
     this.#client = new Client({
@@ -121,7 +127,7 @@ export class Cluster {
       maxFailuresInRow,
       limits: { ...timeouts, idleTimeout: config.idleTimeout },
       http2: { ...http2, ...timeouts },
-      tls: tlsOptions(config.tls),
+      tls: this.#tls,
       connect: (target, dialOptions, done) => this.#dial(target, dialOptions, done),
       ...options.client,
     })
@@ -180,6 +186,7 @@ export class Cluster {
   finish(endpoint: Endpoint): void {
     this.active--
     endpoint.active--
+    if (this.#onRetired !== undefined && this.active === 0) this.#maybeClose()
     if (endpoint.retired && endpoint.active === 0) this.#byHost.delete(endpoint.origin.host)
   }
 
@@ -223,10 +230,34 @@ export class Cluster {
     }
   }
 
+  /** True: one that was made of this now would be no different, TLS files read again. Throws what `readFileSync` throws. */
+  isMadeOf(config: ClusterConfig, routes: readonly RouteConfig[]): boolean {
+    const { headTimeout, bodyTimeout } = timeLimits(config, routes)
+    if (config !== this.config || headTimeout !== this.headTimeout || bodyTimeout !== this.bodyTimeout) return false
+    return isDeepStrictEqual(tlsOptions(config.tls), this.#tls)
+  }
+
   /** Lets the attempts under way finish, then closes every connection. */
   close(): Promise<void> {
     this.#stopWatching()
     return this.#client.close()
+  }
+
+  /** Begins nothing new but what belongs to requests that have begun; closed once none of them is left. */
+  retire(onClosed: () => void): void {
+    this.#stopWatching()
+    this.#onRetired = onClosed
+    this.#maybeClose()
+  }
+
+  /** Retired, and nothing under way. A request whose attempt has just failed may begin another one at once. */
+  #maybeClose(): void {
+    this.#clock.soon(() => {
+      const onClosed = this.#onRetired
+      if (this.active > 0 || onClosed === undefined) return
+      this.#onRetired = undefined
+      void this.close().then(onClosed)
+    })
   }
 
   /** Cuts what is under way. */
@@ -294,6 +325,14 @@ export class Cluster {
       { ...options, tls: ownTls, lookup: addresses.length > 1 ? knownAddresses(addresses) : options.lookup },
       done,
     )
+  }
+}
+
+/** What connections allow: the longest that a route to them wants. */
+function timeLimits(config: ClusterConfig, routes: readonly RouteConfig[] = []): { headTimeout: number; bodyTimeout: number } {
+  return {
+    headTimeout: Math.max(config.headTimeout, ...routes.map((route) => route.headTimeout ?? 0)),
+    bodyTimeout: Math.max(config.bodyTimeout, ...routes.map((route) => route.bodyTimeout ?? 0)),
   }
 }
 

@@ -1,7 +1,7 @@
 import cluster, { type Worker } from 'node:cluster'
 import { randomBytes } from 'node:crypto'
 import { fileURLToPath } from 'node:url'
-import type { Config } from '../config/index.ts'
+import { reloaded, type Config } from '../config/index.ts'
 import { ListenError } from '../listen-error.ts'
 import { pastOf, withPast, type Snapshot } from '../metrics/index.ts'
 import type { ListeningAddress } from '../service.ts'
@@ -10,6 +10,8 @@ import { RestartDelay } from './restart-delay.ts'
 
 /** How long a worker may take to answer a question for its counts, ms; then its last answer stands. */
 const answerTime = 1_000
+/** … and to go by another configuration. */
+const reloadTime = 5_000
 /** What a worker may take beyond its deadline to say that it is done, ms; then it is killed. */
 const exitTime = 2_000
 
@@ -24,7 +26,9 @@ const exitTime = 2_000
  * It uses the process-wide settings of `node:cluster`: one at a time.
  */
 export class Workers {
-  readonly #config: Config
+  #config: Config
+  /** Offered to clients since the start. */
+  readonly #extendedConnect: boolean
   readonly #ticketKeys = randomBytes(48)
   readonly #members = new Set<Member>()
   readonly #onError: (message: string) => void
@@ -37,6 +41,7 @@ export class Workers {
 
   private constructor(config: Config, onError: (message: string) => void) {
     this.#config = config
+    this.#extendedConnect = config.routes.some((route) => route.extendedConnect)
     this.#onError = onError
   }
 
@@ -78,6 +83,14 @@ export class Workers {
     for (const member of this.#members) member.send({ type: 'refresh' })
   }
 
+  /** All go by `config`, and those that take the place of others too. Rejects if it cannot be, or if some worker could not. */
+  async reload(config: Config): Promise<void> {
+    this.#config = reloaded(this.#config, config, this.#extendedConnect)
+    const problems = await Promise.all([...this.#members].map((member) => member.reload(config)))
+    const problem = problems.find((text) => text !== '')
+    if (problem !== undefined) throw new Error(problem)
+  }
+
   /** All stop accepting, finish what they have within `deadline` ms, and end. A second call may bring the deadline forward. */
   close(deadline: number): Promise<void> {
     for (const timer of this.#timers) clearTimeout(timer)
@@ -97,7 +110,13 @@ export class Workers {
     const member = new Member(cluster.fork())
     this.#members.add(member)
     void member.ended.then((how) => this.#bury(member, how))
-    member.send({ type: 'start', config: this.#config, processes: this.#config.workers, ticketKeys: this.#ticketKeys })
+    member.send({
+      type: 'start',
+      config: this.#config,
+      processes: this.#config.workers,
+      ticketKeys: this.#ticketKeys,
+      extendedConnect: this.#extendedConnect,
+    })
     return member.started.then((addresses) => {
       if (this.#addresses.length === 0) this.#addresses = addresses
     })
@@ -137,7 +156,7 @@ class Member {
   isServing = false
   /** Its latest counts. */
   last: Snapshot | undefined
-  readonly #questions = new Map<number, () => void>()
+  readonly #questions = new Map<number, (problem: string) => void>()
   #nextId = 1
   #closing = false
 
@@ -147,7 +166,7 @@ class Member {
     this.started = started.promise
     this.ended = new Promise((resolve) => {
       const end = (how: string): void => {
-        for (const wake of this.#questions.values()) wake()
+        for (const answer of this.#questions.values()) answer('')
         started.reject(new Error(`a worker ended before it listened: ${how}`))
         resolve(how)
       }
@@ -163,9 +182,11 @@ class Member {
         started.resolve(report.addresses)
       } else if (report.type === 'failed') {
         started.reject(report.code === '' ? new Error(report.message) : new ListenError(report.message, report.code))
+      } else if (report.type === 'reloaded') {
+        this.#questions.get(report.id)?.(report.problem)
       } else {
         this.last = report.snapshot
-        if (report.type === 'snapshot') this.#questions.get(report.id)?.()
+        if (report.type === 'snapshot') this.#questions.get(report.id)?.('')
       }
     })
   }
@@ -176,15 +197,34 @@ class Member {
 
   async snapshot(): Promise<Snapshot | undefined> {
     if (!this.isServing || !this.worker.isConnected()) return this.last
+    await this.#ask((id) => ({ type: 'snapshot', id }), answerTime, '')
+    return this.last
+  }
+
+  /** Why it goes by the configuration it had; empty: it does not, or it is gone. */
+  async reload(config: Config): Promise<string> {
+    // Of one that is about to listen: it began with the old one.
+    const starts = await this.started.then(
+      () => true,
+      () => false,
+    )
+    if (!starts || !this.worker.isConnected()) return ''
+    const { pid } = this.worker.process
+    const problem = await this.#ask((id) => ({ type: 'reload', id, config }), reloadTime, `no answer within ${reloadTime / 1_000} s`)
+    return problem === '' ? '' : `worker ${pid} may go by its old configuration: ${problem}`
+  }
+
+  /** The worker's answer to an order; `silence` if there is none within `time` ms, and empty if the worker ends. */
+  async #ask(order: (id: number) => Order, time: number, silence: string): Promise<string> {
     const id = this.#nextId++
-    const answered = Promise.withResolvers<void>()
-    const timer = setTimeout(answered.resolve, answerTime)
+    const answered = Promise.withResolvers<string>()
+    const timer = setTimeout(() => answered.resolve(silence), time)
     this.#questions.set(id, answered.resolve)
-    this.send({ type: 'snapshot', id })
-    await answered.promise
+    this.send(order(id))
+    const answer = await answered.promise
     clearTimeout(timer)
     this.#questions.delete(id)
-    return this.last
+    return answer
   }
 
   async close(deadline: number): Promise<void> {

@@ -1,4 +1,5 @@
 /** The program of one worker process: does what the primary says. */
+import type { Config } from '../config/index.ts'
 import { Service } from '../service.ts'
 import type { Order, Report } from './messages.ts'
 
@@ -22,18 +23,31 @@ process.on('message', (order: Order) => {
     case 'refresh':
       service?.refresh()
       break
+    case 'reload':
+      report({ type: 'reloaded', id: order.id, problem: reload(order.config) })
+      break
     case 'close':
       void close(order.deadline)
   }
 })
 
-async function start({ config, processes, ticketKeys }: Extract<Order, { type: 'start' }>): Promise<void> {
+async function start({ config, processes, ticketKeys, extendedConnect }: Extract<Order, { type: 'start' }>): Promise<void> {
   try {
-    service = await Service.start(config, { processes, ticketKeys: Buffer.from(ticketKeys) })
+    service = await Service.start(config, { processes, ticketKeys: Buffer.from(ticketKeys), extendedConnect })
     report({ type: 'started', addresses: service.addresses })
   } catch (error) {
     const { code = '', message } = error as NodeJS.ErrnoException
     report({ type: 'failed', code, message }, () => process.exit(1))
+  }
+}
+
+/** Returns why it could not be. */
+function reload(config: Config): string {
+  try {
+    service?.reload(config)
+    return ''
+  } catch (error) {
+    return (error as Error).message
   }
 }
 

@@ -4,7 +4,7 @@ import { describe, test } from 'node:test'
 import { Client } from 'heddle/client'
 import { Response, serve, type Server } from 'heddle/server'
 import { connect, upgrade } from 'heddle/websocket'
-import { parseConfig, startGateway, type Gateway } from '../index.ts'
+import { parseConfig, startGateway, type Config, type Gateway } from '../index.ts'
 import { parsePrometheus } from '../../test/parse-prometheus.ts'
 
 function start(origin: Server, errors: string[] = []): Promise<Gateway> {
@@ -51,6 +51,30 @@ describe('two workers', () => {
     const count = families.get('http_server_request_duration_seconds')?.samples.find(({ name }) => name.endsWith('_count'))
     assert.equal(count?.value, 6)
     assert.deepEqual(JSON.parse(await once(`${gateway.adminUrl}/readyz`)), { status: 'ready', unusableClusters: [] })
+  })
+
+  test('go by a new configuration together, and so does one that takes the place of another', async () => {
+    await using first = await serve({ hostname: '127.0.0.1', fetch: () => new Response('first') })
+    await using second = await serve({ hostname: '127.0.0.1', fetch: () => new Response('second') })
+    const errors: string[] = []
+    await using gateway = await start(first, errors)
+    const url = gateway.addresses[0]?.url as string
+    const answers = async (): Promise<string[]> => [await once(url), await once(url), await once(url), await once(url)]
+    assert.deepEqual(await answers(), ['first', 'first', 'first', 'first'])
+    const [cluster] = gateway.config.clusters
+    const next = {
+      ...gateway.config,
+      clusters: [{ ...cluster, endpoints: [{ host: '127.0.0.1', port: second.port as number }] }],
+    } as Config
+    await assert.rejects(gateway.reload({ ...next, workers: 3 }), /workers cannot change/)
+    assert.deepEqual(await answers(), ['first', 'first', 'first', 'first'])
+    await gateway.reload(next)
+    assert.deepEqual(await answers(), ['second', 'second', 'second', 'second'])
+    const { pids } = gateway
+    process.kill(pids[0] as number, 'SIGKILL')
+    while (gateway.pids.length < 2 || gateway.pids.includes(pids[0] as number)) await delay(20)
+    assert.deepEqual(await answers(), ['second', 'second', 'second', 'second'])
+    assert.match(errors.join('\n'), /^worker \d+ ended \(SIGKILL\); another one starts in 100 ms$/)
   })
 
   test('drain together: what runs finishes, on both', async () => {
