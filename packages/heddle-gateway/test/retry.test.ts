@@ -28,7 +28,7 @@ worldTest('a request whose endpoint cannot be reached goes to another, content i
   rig.upstream('10.0.0.1').stop()
   const alive = rig.upstream('10.0.0.2')
   // Enough requests for both endpoints to be drawn first.
-  for (let i = 0; i < 8; i++) {
+  for (let i = 0; i < 24; i++) {
     const client = rig.client().send(post(`content ${i}`))
     world.advance(20)
     wantHead(alive.peer(), 'the request')
