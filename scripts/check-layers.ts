@@ -23,6 +23,7 @@ const below: Readonly<Record<string, readonly string[]>> = {
   server: ['bytes', 'http', 'h1', 'h2', 'h3', 'ws', 'io', 'web'],
   websocket: ['bytes', 'http', 'h1', 'h2', 'h3', 'ws', 'io', 'web', 'client', 'server', 'node'],
   node: ['http', 'server'],
+  undici: ['http', 'io', 'web', 'client'],
   testing: ['bytes', 'http', 'h1', 'h2', 'h3', 'quic', 'ws', 'io', 'web', 'client', 'server', 'websocket'],
 }
 const sources = 'packages/heddle/src/'

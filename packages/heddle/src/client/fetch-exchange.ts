@@ -8,10 +8,9 @@ import {
   type Head,
   type HeddleError,
 } from '../http/index.ts'
-import { IncomingBody, type IncomingOwner } from '../web/index.ts'
+import { IncomingBody, type ContentSender, type IncomingOwner } from '../web/index.ts'
 import type { FetchJob } from './fetch-job.ts'
 import type { FetchRequest } from './fetch-request.ts'
-import type { ContentSender } from './request-body.ts'
 import type { ClientExchangeHandler, Ticket } from './ticket.ts'
 
 /**
