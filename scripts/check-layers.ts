@@ -24,6 +24,7 @@ const below: Readonly<Record<string, readonly string[]>> = {
   websocket: ['bytes', 'http', 'h1', 'h2', 'h3', 'ws', 'io', 'web', 'client', 'server', 'node'],
   node: ['http', 'server'],
   undici: ['http', 'io', 'web', 'client'],
+  rpc: ['http', 'client'],
   testing: ['bytes', 'http', 'h1', 'h2', 'h3', 'quic', 'ws', 'io', 'web', 'client', 'server', 'websocket'],
 }
 const sources = 'packages/heddle/src/'
