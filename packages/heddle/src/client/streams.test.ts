@@ -404,6 +404,52 @@ test('GOAWAY: what runs goes on, what was not acted on moves to a new connection
   assert.equal(bench.pool.directory.stats().connections, 1)
 })
 
+for (const when of ['before its answers', 'behind them'] as const) {
+  test(`a server that goes away after every other request, ${when}, gets a burst done in its order`, () => {
+    const { bench, streams } = connected(10)
+    const sent = askMany(bench, 40, true)
+    const answered: number[] = []
+    let connection: DoubleStreams | undefined = streams
+    for (let i = 0; connection !== undefined; i++) {
+      assert.ok(i <= 20, 'two are answered on each connection')
+      if (when === 'before its answers') connection.goAway(2)
+      connection.respond()
+      connection.respond()
+      if (when === 'behind them') connection.goAway(0)
+      connection.close()
+      answered.push(sent.filter(({ handler }) => handler.closes === 1).length)
+      bench.turn()
+      const dial = bench.dials[i + 1]
+      connection = dial?.acceptStreams(10)
+      bench.turn()
+    }
+    assert.deepEqual(
+      answered,
+      Array.from({ length: 20 }, (_, i) => 2 * i + 2),
+    )
+    assert.ok(sent.every(({ handler }) => handler.error === undefined && handler.closes === 1))
+    assert.ok((sent.at(-1)?.ticket.moves ?? 0) > 3)
+  })
+}
+
+test('a server that goes away from all and answers nobody is given up after three moves', () => {
+  const { bench, streams } = connected(10)
+  // The first connection had answered somebody before; the others never did.
+  const sent = askMany(bench, 4, true)
+  let connection: DoubleStreams | undefined = streams
+  let dials = 1
+  while (connection !== undefined) {
+    connection.goAway(0)
+    bench.turn()
+    connection = bench.dials[dials++]?.acceptStreams(10)
+    bench.turn()
+  }
+  for (const { handler, ticket } of sent) {
+    assert.deepEqual([handler.closes, handler.error?.code, handler.error?.unprocessed], [1, 'PEER_CLOSED', true])
+    assert.equal(ticket.moves, 4)
+  }
+})
+
 test('connections that only finish what they have do not count for the limit, up to as many again', () => {
   const { bench, streams } = connected(10, { maxConnectionsPerOrigin: 1 })
   const all = [streams]

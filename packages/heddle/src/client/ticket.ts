@@ -20,8 +20,8 @@ export interface ClientExchangeHandler extends ExchangeHandler {
   /**
    * Read when the server has certainly not acted on the request: a kept-alive connection turned out to
    * be dead before any byte of it was on the wire, or an HTTP/2 server refused the stream, went away
-   * before it (GOAWAY) or wants HTTP/1.1 for it. True: the request moves on to another connection (three
-   * times at most with HTTP/2), and `onOpen` is called again with another exchange, from which everything
+   * before it (GOAWAY) or wants HTTP/1.1 for it. True: the request moves on to another connection (with HTTP/2
+   * three times at most from connections that were of no use to anybody), and `onOpen` is called again with another exchange, from which everything
    * is sent anew. Otherwise `onClose` brings the error, which is `unprocessed`. Keep it true while
    * whatever was sent so far can be sent again. Default false.
    */
@@ -59,8 +59,19 @@ export interface Ticket {
 
 /** RFC 9110 §15.5.20 */
 const misdirectedRequest = 421
-/** How often a request moves on from HTTP/2 connections: enough for a server that restarts, not enough to wear one down. */
+/**
+ * How often a request moves on from HTTP/2 connections that were of no use to anybody: enough for a server that
+ * restarts, not enough to wear one down.
+ */
 export const mostMoves = 3
+
+/**
+ * True if `connection`, which a request leaves because of `error`, ended having answered some other, or has still to.
+ * Servers end connections after so many requests, and of a burst each takes the oldest: it all gets done.
+ */
+function wasOfUse({ scope }: HeddleError, { proven, engine }: PooledConnection): boolean {
+  return scope !== 'stream' && (proven || engine.openExchanges > 0)
+}
 
 /**
  * True if `error`, which ended a request without an answer, says something of its connection. CANCEL is
@@ -102,6 +113,8 @@ export class ClientTicket implements Ticket, ExchangeHandler, Linked {
   /** It was cancelled at another origin's connection, which does not answer for its own. */
   misdirected: boolean
   moves: number
+  /** Moves from connections that were of no use. */
+  fruitlessMoves: number
   /** Which of its connection's requests it is, from 1. */
   order: number
   exchange: Exchange | undefined
@@ -129,6 +142,7 @@ export class ClientTicket implements Ticket, ExchangeHandler, Linked {
     this.withdrawn = false
     this.misdirected = false
     this.moves = 0
+    this.fruitlessMoves = 0
     this.order = 0
     this.exchange = undefined
     this.connection = undefined
@@ -244,6 +258,7 @@ export class ClientTicket implements Ticket, ExchangeHandler, Linked {
     if (error !== undefined) {
       if (!this.responded && isServersDoing(error)) connection.failed(this.order)
       if (this.#mayMove(error, connection)) {
+        if (!wasOfUse(error, connection)) this.fruitlessMoves++
         this.#moveOn()
         // What it leaves behind may be good for another request.
         connection.offer()
@@ -276,14 +291,16 @@ export class ClientTicket implements Ticket, ExchangeHandler, Linked {
     return true
   }
 
-  #mayMove(error: HeddleError, { protocol }: PooledConnection): boolean {
+  #mayMove(error: HeddleError, connection: PooledConnection): boolean {
     if (this.misdirected && !this.withdrawn) return true
+    const { protocol } = connection
     const http1 = protocol === 'h2' && error.wireCode === ErrorCode.Http11Required && this.#turnsToHttp1()
     if (this.withdrawn || this.responded || error instanceof CancelledError || this.handler.replayable !== true) return false
     if (http1) return true
-    if (this.tunnel) return error.unprocessed && this.moves < mostMoves
+    if (!error.unprocessed) return false
     // With HTTP/1.1 only from a connection that had served before: each such move uses one up, so moving ends.
-    return error.unprocessed && (protocol === 'h2' ? this.moves < mostMoves : this.reused)
+    if (!this.tunnel && protocol === 'h1') return this.reused
+    return this.fruitlessMoves < mostMoves || wasOfUse(error, connection)
   }
 
   /** What a server wants of a tunnel says nothing of other requests. */
