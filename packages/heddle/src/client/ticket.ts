@@ -3,6 +3,7 @@ import { ErrorCode } from '../h2/index.ts'
 import {
   CancelledError,
   CancelReason,
+  errorAbout,
   TimeoutError,
   type Exchange,
   type ExchangeHandler,
@@ -12,6 +13,7 @@ import {
   type Instant,
   type Priority,
 } from '../http/index.ts'
+import { warnOfFault } from '../io/index.ts'
 import type { PooledConnection } from './connection.ts'
 import type { PooledOrigin } from './origin.ts'
 
@@ -196,8 +198,9 @@ export class ClientTicket implements Ticket, ExchangeHandler, Linked {
   announceShutdown(): void {
     try {
       this.handler.onShutdown?.()
-    } catch {
+    } catch (cause) {
       // What it has not ended goes on to its end.
+      warnOfFault(cause)
     }
   }
 
@@ -218,8 +221,9 @@ export class ClientTicket implements Ticket, ExchangeHandler, Linked {
     if (error !== undefined) this.origin.counters.countError(error.code)
     try {
       this.handler.onClose(error)
-    } catch {
+    } catch (cause) {
       // It was the last call: there is nothing left to end.
+      warnOfFault(cause)
     }
   }
 
@@ -264,13 +268,18 @@ export class ClientTicket implements Ticket, ExchangeHandler, Linked {
         connection.offer()
         return
       }
-      told = this.failure ?? error
+      told = this.failure ?? errorAbout(this.#server, error)
       this.origin.counters.countError(told.code)
     }
     this.finish()
     // Whoever waits comes first; then the program, whose next request may find the connection idle.
     connection.offer()
     this.handler.onClose(told)
+  }
+
+  get #server(): string {
+    const { scheme, authority } = this.origin
+    return `${scheme}://${authority}`
   }
 
   handedBack(error: HeddleError | undefined): void {

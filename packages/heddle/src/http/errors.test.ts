@@ -3,6 +3,7 @@ import { test } from 'node:test'
 import {
   CancelledError,
   CancelReason,
+  errorAbout,
   HeddleError,
   NetworkError,
   PeerError,
@@ -69,6 +70,19 @@ test('what has a stack of its own, or is none of our errors, stays as it is', ()
     assert.equal(tracedError(error, tracedTwice), error)
     assert.equal(((error ?? {}) as Error).stack, stack)
   }
+})
+
+test('an error about a server is a copy that names it, once; what is our own doing does not', () => {
+  const server = 'https://example.org'
+  const original = new PeerError('PEER_RESET', 'reset', { cause: new Error('why'), unprocessed: true, wireCode: 7, scope: 'stream' })
+  const named = errorAbout(server, original)
+  assert.equal(named.message, 'reset (https://example.org)')
+  assert.equal(original.message, 'reset', 'others are told the same one')
+  assert.ok(named instanceof PeerError && !(named instanceof TimeoutError))
+  assert.deepEqual({ ...named }, { ...original })
+  assert.deepEqual([named.cause, named.name, named.stack], [original.cause, 'PeerError', 'PeerError: reset (https://example.org)'])
+  assert.equal((errorAbout(server, new TimeoutError('head', 'late')) as TimeoutError).phase, 'head')
+  for (const as of [named, new CancelledError(CancelReason.Timeout), new UsageError('wrong')]) assert.equal(errorAbout(server, as), as)
 })
 
 test('every cancel reason has a code on the wire of HTTP/2 and HTTP/3', () => {

@@ -167,8 +167,18 @@ export function tracedError(error: unknown, above: (...parameters: never[]) => u
   return own
 }
 
-function copyOf(error: HeddleError): HeddleError {
-  const copy = new HeddleError(error.code, error.message, error.cause === undefined ? {} : { cause: error.cause })
+/**
+ * `error` with the name of the server it is about, for whoever talks to several: engines know a connection, not what
+ * for. A copy, since an error of a connection is told to all that are on it. What is this side's own doing, or names the
+ * server, is given back as it is.
+ */
+export function errorAbout(server: string, error: HeddleError): HeddleError {
+  if (error instanceof CancelledError || error instanceof UsageError || error.message.includes(server)) return error
+  return copyOf(error, `${error.message} (${server})`)
+}
+
+function copyOf(error: HeddleError, message = error.message): HeddleError {
+  const copy = new HeddleError(error.code, message, error.cause === undefined ? {} : { cause: error.cause })
   Object.setPrototypeOf(copy, Object.getPrototypeOf(error) as object)
   return Object.assign(copy, error)
 }

@@ -2,6 +2,7 @@
 export {
   CancelledError,
   CancelReason,
+  errorAbout,
   HeddleError,
   NetworkError,
   PeerError,
@@ -26,6 +27,7 @@ export type {
   StreamEngine,
   TlsFacts,
 } from './exchange.ts'
+export { tellFault } from './exchange.ts'
 export { combinedFieldValue, fieldValue, fieldValues, noFields, withoutField, type Fields } from './fields.ts'
 export { badLength, contentLength, noLength, parseLength } from './framing.ts'
 export { Head, requestHead, responseHead } from './head.ts'

@@ -131,7 +131,7 @@ if (isMainThread) {
     within('postedBytes', -1, 4)
     within('postedText', -1, 4)
     // A promise with its resolving functions is 150 bytes, the operation that waits 100.
-    within('written', 150, 300)
+    within('written', 150, 350)
     // A deadline costs, and only then.
     within('writtenWithDeadline', found.written + 100, found.written + 500)
     // The message: 64 bytes in an ArrayBuffer of their own.
