@@ -16,7 +16,10 @@ export interface Http2Limits extends SectionLimits {
   readonly emptyRate: number
   /** Acks and resets waiting for a peer that does not read. Default 1,000. On excess: the connection is dropped. */
   readonly maxQueuedControl: number
-  /** Copied content, heads and control frames one connection may pin. Default 16 MiB. On excess: the connection is closed. */
+  /**
+   * Heads, control frames and, on a server, copied content that one connection may pin. Default 16 MiB; on a server 160 KiB
+   * for each of `maxConcurrentStreams` if that is more. On excess: the connection is closed.
+   */
   readonly maxPinned: number
   /** Server: declared or received request content. Default Infinity. On excess: 413. */
   readonly maxContentLength: number
@@ -91,5 +94,15 @@ const common = {
 
 /** A server's limits when nothing is said. */
 export const serverLimits: Http2Limits = Object.freeze({ ...common, bodyTimeout: 30_000, drainSize: 262_144, drainTimeout: 500 })
+/** What a handler may queue for one stream before it is asked to wait, with a piece that is more than that. */
+const pinnedByStream = 163_840
+
+/** A server's limits with those that are `given`. */
+export function serverLimitsWith(given: Partial<Http2Limits>): Http2Limits {
+  const limits = { ...serverLimits, ...given }
+  if (given.maxPinned !== undefined) return limits
+  return { ...limits, maxPinned: Math.max(limits.maxPinned, limits.maxConcurrentStreams * pinnedByStream) }
+}
+
 /** A client's limits when nothing is said. */
 export const clientLimits: Http2Limits = Object.freeze({ ...common, bodyTimeout: 60_000, drainSize: 0, drainTimeout: 0 })

@@ -39,9 +39,12 @@ export class Sender {
     this.#copied = 0
   }
 
-  /** Octets this connection pins for sending. */
+  /**
+   * Octets this connection pins for sending, as far as the peer can make it do so: what a client has to upload is its
+   * program's doing.
+   */
   get pinned(): number {
-    return this.#copied + this.staging.length
+    return (this.#owner.isServer ? this.#copied : 0) + this.staging.length
   }
 
   // ── Heads and control frames ────────────────────────────────────────────────────────────────────
