@@ -1,7 +1,7 @@
 import { List, type Linked } from '../bytes/index.ts'
 import type { Capabilities, ConnectionHandler, ConnectionInfo, Exchange, ExchangeHandler, HeddleError, Instant } from '../http/index.ts'
 import { UsageError } from '../http/index.ts'
-import type { Dialled, DriverCounters } from '../io/index.ts'
+import { warnOfFault, type Dialled, type DriverCounters } from '../io/index.ts'
 import { Guests } from './coalescing.ts'
 import type { ClientEngine } from './engine.ts'
 import type { PooledOrigin } from './origin.ts'
@@ -81,6 +81,7 @@ export class PooledConnection implements ConnectionHandler, Linked {
     if (settings.loopHold !== undefined) dialled.socket.unref?.()
     dialled.attach(engine, { counters: this.traffic })
     this.retired = false
+    if (this.capacity === 0) this.#noteShut()
     origin.usable[protocol]++
   }
 
@@ -137,6 +138,7 @@ export class PooledConnection implements ConnectionHandler, Linked {
   release(ticket: ClientTicket): void {
     this.tickets.remove(ticket)
     this.#noteIdle()
+    if (this.capacity === 0) this.#noteShut()
     const { pool, tunnelsOnly } = this.origin
     if (tunnelsOnly) pool.retireSoon(this)
     // One that may not take another is parked no more, which is how the pool hears of the rest.
@@ -210,7 +212,9 @@ export class PooledConnection implements ConnectionHandler, Linked {
   }
 
   onReady({ maxExchanges, extendedConnect }: Capabilities): void {
+    const wasShut = this.capacity === 0
     this.capacity = maxExchanges
+    if (wasShut || maxExchanges === 0) this.#noteShut()
     this.tunnels = extendedConnect
     if (this.protocol === 'h2' && maxExchanges > 0) this.origin.streamsPerConnection = maxExchanges
     this.offer()
@@ -234,6 +238,10 @@ export class PooledConnection implements ConnectionHandler, Linked {
     this.#leave()
     for (let ticket = this.tickets.shift(); ticket !== undefined; ticket = this.tickets.shift()) ticket.finish()
     this.origin.closed(this)
+  }
+
+  onFault(cause: unknown): void {
+    warnOfFault(cause)
   }
 
   onExchange(_exchange: Exchange): ExchangeHandler {
@@ -266,12 +274,18 @@ export class PooledConnection implements ConnectionHandler, Linked {
     if (this.retired) return
     const { origin, protocol } = this
     this.retired = true
+    if (this.capacity === 0) this.#noteShut()
     origin.usable[protocol]--
     if (protocol === 'h2') origin.leaving++
     // Whoever hoped for it may need another one.
     if (origin.waiting.length > 0) origin.pool.makeDue(origin)
     origin.pool.coalescing?.remove(this)
     this.guests?.dismissAll()
+  }
+
+  /** A server may allow no requests for a while (RFC 9113 §6.5.2): without any, its connection is not idle, and does nothing. */
+  #noteShut(): void {
+    this.origin.pool.room.noteShut(this, this.capacity === 0 && this.tickets.length === 0 && !this.retired)
   }
 
   #noteIdle(): void {

@@ -1,6 +1,7 @@
 import {
   CancelledError,
   CancelReason,
+  tellFault,
   TimeoutError,
   UsageError,
   type ConnectionHandler,
@@ -318,8 +319,18 @@ export abstract class RunLoop implements StreamEngine {
     let exchange = this.overs.first
     while (exchange !== undefined && (includingLocal || !exchange.local)) {
       this.overs.shift()
-      tellOver(exchange, exchange.error)
+      this.tellOver(exchange, exchange.error)
       exchange = this.overs.first
+    }
+  }
+
+  /** Tells the handler that its exchange is over. */
+  protected tellOver(exchange: Http1Exchange, error: HeddleError | undefined): void {
+    try {
+      exchange.handler.onClose(error)
+    } catch (cause) {
+      // It was the last call: there is nothing left that this could end.
+      tellFault(this.handler, cause)
     }
   }
 
@@ -361,15 +372,6 @@ export abstract class RunLoop implements StreamEngine {
     this.drainDeadline = Infinity
     this.drainOver = false
     this.dropInput()
-  }
-}
-
-/** Tells the handler that its exchange is over. */
-export function tellOver(exchange: Http1Exchange, error: HeddleError | undefined): void {
-  try {
-    exchange.handler.onClose(error)
-  } catch {
-    // It was the last call: there is nothing left that this could end.
   }
 }
 

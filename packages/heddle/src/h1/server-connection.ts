@@ -19,7 +19,7 @@ import { Framing, requestMessage, type RequestMessage, type UpgradePolicy } from
 import type { Http1Options } from './options.ts'
 import { requestSyntax } from './request-syntax.ts'
 import { checkStatus, responseFields, writeFinalHead, writeInformationalHead, writeRefusal, writeTunnelHead } from './response-head.ts'
-import { Stage, tellOver } from './run-loop.ts'
+import { Stage } from './run-loop.ts'
 import { SectionReader } from './section-reader.ts'
 import type { RequestLine } from './start-line.ts'
 import { advance, allows, Phase, Step } from './state.ts'
@@ -312,7 +312,7 @@ export class ServerConnection extends Connection {
       if (exchange.endAt > this.queue.taken || exchange !== this.finishing.first) return
       this.finishing.shift()
       exchange.over = true
-      tellOver(exchange, undefined)
+      this.tellOver(exchange, undefined)
       exchange = this.finishing.first
     }
     if (this.current !== undefined && (this.current.unsent > 0 || this.current.blocked)) this.report(this.current, this.queue.queued)

@@ -1,4 +1,4 @@
-import type { HeddleError } from '../http/index.ts'
+import { tellFault, type HeddleError } from '../http/index.ts'
 import type { Connection } from './connection.ts'
 import type { Stream } from './stream.ts'
 
@@ -110,8 +110,9 @@ export class Notices {
     stream.complete = false
     try {
       stream.handler.onClose(stream.error)
-    } catch {
+    } catch (cause) {
       // The exchange is over; there is nothing left that this could end.
+      tellFault(this.#owner.handler, cause)
     }
   }
 }

@@ -166,6 +166,20 @@ export interface ConnectionHandler {
   onDrained(byteCount: number, completed: boolean): void
   /** The connection is over: exactly once, and last. */
   onClose(error: HeddleError | undefined): void
+  /**
+   * `cause` was thrown by a call that nothing could be ended for any more: the `onClose` of an exchange. (What else
+   * a handler throws cancels its exchange, whose `onClose` is told.) Absent: nobody hears of it.
+   */
+  onFault?(cause: unknown): void
+}
+
+/** Tells `owner` what a handler threw in its last call. An owner that throws in turn harms nobody. */
+export function tellFault(owner: ConnectionHandler, cause: unknown): void {
+  try {
+    owner.onFault?.(cause)
+  } catch {
+    // Whoever is told of faults fails: there is nobody left to tell.
+  }
 }
 
 /**

@@ -28,6 +28,7 @@ export type {
   TlsFacts,
 } from './exchange.ts'
 export { tellFault } from './exchange.ts'
+export { expectationOf, type Expectation } from './expectation.ts'
 export { combinedFieldValue, fieldValue, fieldValues, noFields, withoutField, type Fields } from './fields.ts'
 export { badLength, contentLength, noLength, parseLength } from './framing.ts'
 export { Head, requestHead, responseHead } from './head.ts'

@@ -9,3 +9,4 @@ export { StreamDriver, type DriverCounters, type DriverOptions } from './tcp-dri
 export { checkTlsClientOptions, secure, TlsSessions, type TlsClientOptions } from './tls-client.ts'
 export type { TlsIdentity } from './tls-identity.ts'
 export type { TlsServerOptions } from './tls-server.ts'
+export { warnOfFault } from './warning.ts'

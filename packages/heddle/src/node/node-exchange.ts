@@ -3,7 +3,7 @@ import {
   CancelledError,
   CancelReason,
   checkOptionNames,
-  fieldValue,
+  expectationOf,
   noFields,
   reasonPhrase,
   requestHead,
@@ -114,6 +114,10 @@ class NodeExchange implements ExchangeHandler, SocketOwner, ResponseOwner {
   // ── From the engine ─────────────────────────────────────────────────────────────────────────────
 
   onHead(head: Head, end: boolean): void {
+    const expectation = expectationOf(head.fields)
+    // RFC 9110 §10.1.1, and Node's server without a listener of 'checkExpectation'.
+    if (expectation === 'unknown') return this.#refuse(417)
+    this.#expects = !end && expectation === 'continue'
     if (head.method !== 'CONNECT') {
       this.#begin(head, end)
       return
@@ -129,7 +133,12 @@ class NodeExchange implements ExchangeHandler, SocketOwner, ResponseOwner {
       }
     }
     // RFC 9110 §9.3.6: an origin server that makes no tunnels.
-    this.#exchange.sendHead(responseHead(501), true)
+    this.#refuse(501)
+  }
+
+  /** Answers without the listener. */
+  #refuse(status: number): void {
+    this.#exchange.sendHead(responseHead(status), true)
     this.#exchange.discard()
     this.#discarded = true
   }
@@ -156,7 +165,7 @@ class NodeExchange implements ExchangeHandler, SocketOwner, ResponseOwner {
   #begin(head: Head, end: boolean): void {
     const exchange = this.#exchange
     this.#received = end
-    this.#expects = !end && fieldValue(head.fields, 'expect') !== undefined
+    if (end) this.#expects = false
     const socket = new MessageSocket(this)
     const request = new IncomingMessage(socket, head, end, exchange.protocol)
     const response = new ServerResponse(request, socket, exchange, this)

@@ -205,6 +205,24 @@ onAll('100 comes without being asked for when the request is read', async (t, ba
   assert.deepEqual([answer.informational, answer.text], [['100'], 'content'])
 })
 
+onAll('an expectation that is not known is answered with 417', async (t, backend) => {
+  let called = 0
+  const { client } = await open(t, backend, async (request, response) => {
+    called++
+    response.end((await request.toArray()).join(''))
+  })
+  for (const method of ['GET', 'POST']) {
+    const headers = { expect: 'the-best', ...(method === 'POST' ? { 'content-length': '7' } : undefined) }
+    const talk = client.start({ method, headers }, method !== 'POST')
+    const { status, content } = await talk.response
+    assert.deepEqual([status, (await content.toArray()).join(''), talk.informational], [417, '', []])
+    talk.abort()
+  }
+  assert.equal(called, 0)
+  const answer = await client.ask({ method: 'POST', headers: { expect: '100-Continue' }, body: 'content' })
+  assert.deepEqual([answer.status, answer.text, called], [200, 'content', 1])
+})
+
 onAll('writes tell when they left, and when to wait', async (t, backend) => {
   const log: string[] = []
   const { client } = await open(t, backend, async (request, response) => {

@@ -219,6 +219,11 @@ export class ServedConnection implements ConnectionHandler, DetectorOwner, Linke
     owner.drainedBytes += byteCount
   }
 
+  /** What a handler throws in its last call goes where other failures of handlers go. */
+  onFault(cause: unknown): void {
+    this.#owner.options.onBug(cause)
+  }
+
   onClose(): void {
     const owner = this.#owner
     if (this.engine instanceof Http2Connection) owner.http2.frames += this.engine.framesSent

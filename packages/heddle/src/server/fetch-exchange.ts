@@ -2,7 +2,7 @@ import {
   CancelledError,
   CancelReason,
   contentLength,
-  fieldValue,
+  expectationOf,
   HeddleError,
   NetworkError,
   ProtocolError,
@@ -123,10 +123,15 @@ export class FetchExchange implements ExchangeHandler, IncomingOwner, PumpOwner 
 
   onHead(head: Head, end: boolean): void {
     this.hasContent = head.method !== 'HEAD'
+    const expectation = expectationOf(head.fields)
     if (!end) {
       this.body = new IncomingBody(this, contentLength(head.fields))
-      // RFC 9110 §10.1.1: 100-continue is the only expectation there is.
-      this.expects = fieldValue(head.fields, 'expect') !== undefined
+      this.expects = expectation === 'continue'
+    }
+    if (expectation === 'unknown') {
+      // RFC 9110 §10.1.1: who asks for what cannot be met is told so, whatever it was asked for with.
+      this.refuse(417)
+      return
     }
     if (head.method === 'CONNECT' && !this.offer(head, end)) return
     const origin = originFrom(head.scheme, head.authority === '' ? authorityOf(this.exchange) : head.authority)

@@ -184,6 +184,26 @@ overAll('100 is sent when the body is first read, and not at all when it is not'
   await until(() => server.stats().exchanges === 0, 'the exchange is over')
 })
 
+overAll('an expectation that is not known is answered with 417, and the handler is not called', async (t, way) => {
+  let called = 0
+  const { client, server } = await open(t, way, async (request) => {
+    called++
+    return new Response(await request.text())
+  })
+  for (const method of ['GET', 'HEAD', 'POST']) {
+    const headers = { expect: '100-continue, the-best', ...(method === 'POST' ? { 'content-length': '5' } : undefined) }
+    const talk = client.start({ method, path: '/', headers }, method !== 'POST')
+    const { status, content } = await talk.response
+    const text = method === 'HEAD' ? '' : 'Expectation Failed\n'
+    assert.deepEqual([status, (await content.toArray()).join(''), talk.informational], [417, text, []])
+    talk.abort()
+  }
+  await until(() => server.stats().exchanges === 0, 'the exchanges are over')
+  assert.equal(called, 0)
+  const answer = await client.ask({ method: 'POST', headers: { expect: '100-CONTINUE' }, body: 'content' })
+  assert.deepEqual([answer.status, answer.body.toString(), called], [200, 'content', 1])
+})
+
 overAll('a client that goes away aborts the signal and cancels the stream', async (t, way) => {
   const reasons: unknown[] = []
   const { client, server, multiplexed, told } = await open(t, way, (request) => {

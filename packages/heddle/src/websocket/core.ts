@@ -1,5 +1,5 @@
 import { CancelledError, CancelReason, TimeoutError, UsageError, type Exchange, type HeddleError } from '../http/index.ts'
-import { Alarm, systemClock, type Clock } from '../io/index.ts'
+import { Alarm, systemClock, warnOfFault, type Clock } from '../io/index.ts'
 import { CloseCode, State, WebSocketConnection, type MessageHandler } from '../ws/index.ts'
 import { deadlineProblem, failure } from './operation.ts'
 import { messageOf, Reading } from './reading.ts'
@@ -148,7 +148,8 @@ export class SocketCore implements MessageHandler {
   #handlerFailed(cause: unknown): void {
     this.#catchingUp = false
     this.#reading?.unread.clear()
-    if (this.closed !== undefined || this.#aborted) return
+    // It is over, or ends already: nothing is left that this could end.
+    if (this.closed !== undefined || this.#aborted) return warnOfFault(cause)
     this.error ??= new CancelledError(CancelReason.InternalError, 'the handler failed', { cause })
     if (this.connection === undefined) return this.abort(this.error)
     this.connection.close(CloseCode.InternalError)

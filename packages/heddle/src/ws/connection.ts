@@ -439,10 +439,7 @@ export class WebSocketConnection implements ExchangeHandler, ReceiverOwner {
     this.#receiver.stop()
     this.#codec?.codec.release(this)
     const why = clean ? undefined : (this.#error ?? error ?? new NetworkError('NETWORK_ERROR', 'the connection ended before it was closed'))
-    try {
-      this.handler.onClose(this.#peerCode, this.#peerReason, clean, why)
-    } catch {
-      // It was the last call: there is nothing left that this could end.
-    }
+    // What it throws is the engine's to tell of, as with the last call of any exchange.
+    this.handler.onClose(this.#peerCode, this.#peerReason, clean, why)
   }
 }

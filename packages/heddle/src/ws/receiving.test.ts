@@ -212,12 +212,12 @@ test('a handler that throws ends its connection with 1011, and nothing else', ()
   }
 })
 
-test('a handler that throws when it is over is left alone', () => {
+test('what a handler throws when it is over is left to the engine below to tell of', () => {
   const rig = new Rig()
   rig.program.on.onClose = () => {
     throw new TypeError('of the program')
   }
-  rig.tunnel.close(undefined)
+  assert.throws(() => rig.tunnel.close(undefined), { name: 'TypeError', message: 'of the program' })
   assert.deepEqual(rig.told, ['over 1006 NETWORK_ERROR'])
 })
 
