@@ -1,10 +1,10 @@
 /** What a handler throws in its last call is told, and harms nobody: over HTTP/1.1 and HTTP/2, server and client. */
 import assert from 'node:assert/strict'
 import { test, type TestContext } from 'node:test'
-import { Client } from '../client/index.ts'
-import { requestHead, responseHead, type Exchange, type ExchangeHandler, type Head } from '../http/index.ts'
-import { acceptWebSocket, connect } from '../websocket/index.ts'
-import { serve, type Server, type ServeOptions } from './index.ts'
+import { Client } from 'heddle/client'
+import { requestHead, responseHead, type Exchange, type ExchangeHandler, type Head } from 'heddle/http'
+import { acceptWebSocket, connect } from 'heddle/websocket'
+import { serve, type Server, type ServeOptions } from 'heddle/server'
 
 const versions = ['h1', 'h2'] as const
 
