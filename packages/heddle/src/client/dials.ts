@@ -200,8 +200,9 @@ export class Dials {
    * told; else those who have waited as long as a connection may take, and the rest goes on waiting for
    * the connections that live, with new attempts in growing intervals.
    */
-  #failed(error: HeddleError): void {
+  #failed(failure: HeddleError): void {
     const origin = this.#origin
+    const error = origin.errorAbout(failure)
     const { pool, waiting } = origin
     origin.counters.countError(error.code)
     this.#suspect = true

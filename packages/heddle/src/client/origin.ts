@@ -1,5 +1,5 @@
 import { List, type Linked } from '../bytes/index.ts'
-import type { HeddleError, Instant } from '../http/index.ts'
+import { errorAbout, type HeddleError, type Instant } from '../http/index.ts'
 import type { Dialled } from '../io/index.ts'
 import { PooledConnection } from './connection.ts'
 import { Dials } from './dials.ts'
@@ -336,6 +336,14 @@ export class PooledOrigin implements Origin, Linked {
   misdirect(): void {
     this.misdirected = true
     this.guestOf?.guests?.dismiss(this)
+  }
+
+  /** `error`, which its server or the way there led to, with its name; see the function of that name. */
+  errorAbout(error: HeddleError): HeddleError {
+    const { scheme, authority, host, port } = this
+    // Those of dialling tell the name and the port.
+    if (error.message.includes(` ${host.includes(':') ? `[${host}]` : host}:${port}`)) return error
+    return errorAbout(`${scheme}://${authority}`, error)
   }
 
   // ── Counts ──────────────────────────────────────────────────────────────────────────────────────

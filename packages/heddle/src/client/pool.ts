@@ -94,7 +94,7 @@ export class Pool {
   wait(ticket: ClientTicket, returns: boolean): void {
     const { origin } = ticket
     if (origin.waiting.length >= this.settings.maxWaitingPerOrigin) {
-      this.end(ticket, new HeddleError('QUEUE_FULL', 'too many requests wait for a connection', { unprocessed: true }))
+      this.end(ticket, new HeddleError('QUEUE_FULL', `too many requests wait for a connection to ${origin.key}`, { unprocessed: true }))
       return
     }
     this.directory.becameUsed(origin)

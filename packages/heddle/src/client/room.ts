@@ -19,6 +19,8 @@ export class Room {
   readonly #limit: number
   /** Origins with idle connections; kept only if there is a limit. */
   readonly #idle: List<PooledOrigin>
+  /** HTTP/2 connections without requests on which their servers allow none; kept only if there is a limit. */
+  readonly #shut: Set<PooledConnection>
 
   constructor(pool: Pool) {
     this.taken = 0
@@ -27,6 +29,7 @@ export class Room {
     this.#pool = pool
     this.#limit = pool.settings.maxConnections
     this.#idle = new List()
+    this.#shut = new Set()
   }
 
   /** True while another connection may be made. */
@@ -79,6 +82,17 @@ export class Room {
     if (origin.list === this.#idle) origin.moveTo(undefined)
   }
 
+  /** Whether `connection` has no requests and may not have any changed, or it takes none any more. */
+  noteShut(connection: PooledConnection, shut: boolean): void {
+    if (this.#limit === Infinity) return
+    if (!shut) {
+      this.#shut.delete(connection)
+      return
+    }
+    this.#shut.add(connection)
+    if (this.blocked.length > 0) this.#pool.attendSoon()
+  }
+
   /**
    * Takes `connection`, which could take a request, away from its origin if another one has less than its
    * share and stands in line. True: it must not take it.
@@ -91,14 +105,32 @@ export class Room {
     return true
   }
 
-  /** Closes idle connections as long as somebody stands in line. In `attend` only. */
+  /** Closes connections that are idle, or of no use, as long as somebody stands in line. In `attend` only. */
   make(): void {
     for (let wanted = this.blocked.length - this.evicting; wanted > 0; wanted--) {
-      const connection = this.#idle.first?.oldestIdle
+      const connection = this.#idle.first?.oldestIdle ?? this.#ofNoUse()
       if (connection === undefined) return
       this.#evict(connection)
       connection.retire()
     }
+  }
+
+  /**
+   * A connection whose server allows no requests on it. Not for its own origin, which would only get another such,
+   * and stands behind the others from now on.
+   */
+  #ofNoUse(): PooledConnection | undefined {
+    const { first, last } = this.blocked
+    for (const connection of this.#shut) {
+      const { origin } = connection
+      if (origin === first && origin === last) continue
+      if (origin.list === this.blocked) {
+        this.blocked.remove(origin)
+        this.blocked.append(origin)
+      }
+      return connection
+    }
+    return undefined
   }
 
   #mustYield(origin: PooledOrigin): boolean {

@@ -635,6 +635,52 @@ test('an origin that is never idle gives its connection up when it has more than
   assert.deepEqual(busy.bench.dials[1]?.target, { host: 'origin.test', port: 80 })
 })
 
+test('a connection whose server allows no requests makes room for other origins, not for its own', () => {
+  for (const when of ['from the start', 'later', 'once the last request is done'] as const) {
+    const { bench, streams } = connected(when === 'from the start' ? 1 : 10, { maxConnections: 1, whenFull: 'connect' })
+    if (when === 'from the start') {
+      streams.close()
+      ask(bench, 'a')
+      bench.turn()
+      bench.dials[1]?.acceptStreams(0)
+    } else {
+      if (when !== 'later') ask(bench, 'runs')
+      streams.allow(0)
+      ask(bench, 'a')
+    }
+    bench.turn()
+    const shut = bench.streams.at(-1) as DoubleStreams
+    assert.equal(shut.draining, false, `${when}: for its own origin there is nothing better`)
+    const dials = bench.dials.length
+    bench.request('other')
+    bench.turn()
+    if (when === 'once the last request is done') {
+      assert.equal(shut.draining, false)
+      shut.respond()
+      bench.turn()
+    }
+    assert.equal(shut.draining, true, when)
+    bench.turn()
+    assert.deepEqual([bench.dials.length, bench.dials[dials]?.target], [dials + 1, { host: 'origin.test', port: 80 }])
+    bench.dials[dials]?.accept().respond()
+    bench.turn()
+    // In turns: the connection of the other is idle now.
+    assert.deepEqual(bench.dials[dials + 1]?.target, { host: 'secure.test', port: 443 })
+    bench.dials[dials + 1]?.acceptStreams(10).respond()
+    assert.equal(bench.pool.waiting, 0)
+  }
+})
+
+test('a connection whose server allows requests again stays', () => {
+  const { bench, streams } = connected(10, { maxConnections: 1 })
+  streams.allow(0)
+  const waits = ask(bench, 'a')
+  streams.allow(1)
+  bench.request('other')
+  bench.turn()
+  assert.deepEqual([streams.draining, waits.handler.opened.length], [false, 1])
+})
+
 test('reused says that another request was answered there before, not merely sent', () => {
   const bench = new Bench()
   const sent = askMany(bench, 3)

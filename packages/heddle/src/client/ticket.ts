@@ -3,7 +3,6 @@ import { ErrorCode } from '../h2/index.ts'
 import {
   CancelledError,
   CancelReason,
-  errorAbout,
   TimeoutError,
   type Exchange,
   type ExchangeHandler,
@@ -268,18 +267,13 @@ export class ClientTicket implements Ticket, ExchangeHandler, Linked {
         connection.offer()
         return
       }
-      told = this.failure ?? errorAbout(this.#server, error)
+      told = this.failure ?? this.origin.errorAbout(error)
       this.origin.counters.countError(told.code)
     }
     this.finish()
     // Whoever waits comes first; then the program, whose next request may find the connection idle.
     connection.offer()
     this.handler.onClose(told)
-  }
-
-  get #server(): string {
-    const { scheme, authority } = this.origin
-    return `${scheme}://${authority}`
   }
 
   handedBack(error: HeddleError | undefined): void {
