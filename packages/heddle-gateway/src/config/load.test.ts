@@ -252,6 +252,27 @@ describe('a wrong configuration is told with file, line and column', () => {
       'listeners: [\n',
       ['g.yaml:2:1: not valid YAML: Flow sequence in block collection must be sufficiently indented and end with a ]'],
     ],
+    [
+      // The parser has something to say of each word behind it.
+      'one bracket too many',
+      `listeners: [{ name: web, port: 80 }}]\n${routes}${clusters}`,
+      ['g.yaml:1:36: not valid YAML: Flow sequence in block collection must be sufficiently indented and end with a ]'],
+    ],
+    ['a bracket of its own', `}\n${smallest}`, ['g.yaml:1:1: not valid YAML: unexpected "}"']],
+    [
+      'one bracket too few',
+      `${smallest}a: [{ b: c ]\nd: e\n`,
+      ['g.yaml:4:12: not valid YAML: Flow map in block collection must be sufficiently indented and end with a }'],
+    ],
+    [
+      'what is wrong before that, and not what is behind it',
+      `${smallest}workers: 1\nworkers: 2\ndrainTimeout: !duration 5s\n\tadmin: *nobody\nadmin: { port: 1 }}\nworkers: 3\n`,
+      [
+        'g.yaml:5:1: not valid YAML: Map keys must be unique',
+        'g.yaml:6:15: the tag !duration means nothing here; leave it out',
+        'g.yaml:7:1: not valid YAML: Tabs are not allowed as indentation',
+      ],
+    ],
     ['a key twice', `${smallest}workers: 1\nworkers: 2\n`, ['g.yaml:5:1: not valid YAML: Map keys must be unique']],
     [
       'an alias bomb',

@@ -26,10 +26,16 @@ export interface YamlProblem {
   readonly message: string
 }
 
+interface FoundProblem extends YamlProblem {
+  /** What follows can be read as it is meant all the same. */
+  readonly harmless: boolean
+}
+
 /** A text in YAML, read: its value, and where in the text each part of it is. */
 export class YamlText {
   /** Undefined when there are `errors`, null for an empty text. */
   readonly value: unknown
+  /** In the text's order, up to the first behind which the parser only guesses: what it says then is mostly a consequence. */
   readonly errors: readonly YamlProblem[]
   readonly warnings: readonly YamlProblem[]
   readonly #document: Document
@@ -42,10 +48,14 @@ export class YamlText {
     const { errors, warnings } = this.#document
     const tags = warnings.filter(({ code }) => code === 'TAG_RESOLVE_FAILED' || code === 'BAD_COLLECTION_TYPE')
     this.warnings = warnings.filter((warning) => !tags.includes(warning)).map(({ pos, message }) => ({ offset: pos[0], message }))
-    const found = [
-      ...errors.map(({ code, pos, message }) => ({ offset: pos[0], message: errorWords[code]?.(text.slice(...pos)) ?? notYaml(message) })),
-      ...tags.map(({ pos }) => ({ offset: pos[0], message: tagWords(text.slice(...pos)) })),
-      ...referenceProblems(this.#document),
+    const found: FoundProblem[] = [
+      ...errors.map(({ code, pos, message }) => ({
+        offset: pos[0],
+        message: errorWords[code]?.(text.slice(...pos)) ?? notYaml(message, text.slice(...pos)),
+        harmless: code === 'DUPLICATE_KEY' || code === 'TAG_RESOLVE_FAILED',
+      })),
+      ...tags.map(({ pos }) => ({ offset: pos[0], message: tagWords(text.slice(...pos)), harmless: true })),
+      ...referenceProblems(this.#document).map((problem) => ({ ...problem, harmless: true })),
     ]
     if (found.length === 0) {
       try {
@@ -55,10 +65,13 @@ export class YamlText {
         found.push({
           offset: -1,
           message: `has more than ${maxAliasCount} aliases of one anchor, or aliases of aliases that multiply to so many`,
+          harmless: true,
         })
       }
     }
-    this.errors = found.toSorted((a, b) => a.offset - b.offset)
+    found.sort((a, b) => a.offset - b.offset)
+    const last = found.findIndex(({ harmless }) => !harmless)
+    this.errors = last < 0 ? found : found.slice(0, last + 1)
   }
 
   /** Line and column, both from 1; 0 for the text as a whole. */
@@ -108,8 +121,16 @@ function tagWords(tag: string): string {
   return `the tag ${tag.trim()} means nothing here; leave it out`
 }
 
-function notYaml(message: string): string {
-  return `not valid YAML: ${message}`
+/** `source`: what the parser points at. */
+function notYaml(message: string, source: string): string {
+  // "Unexpected flow-map-end token in YAML stream" names a class of the parser's, not what is in the file.
+  const words = /^Unexpected [a-z-]+ (?:token|at node end|on same line)/.test(message) ? `unexpected ${firstWord(source)}` : message
+  return `not valid YAML: ${words}`
+}
+
+function firstWord(source: string): string {
+  const word = /^\S+/.exec(source)?.[0] ?? ''
+  return word === '' ? 'white space' : JSON.stringify(word.length > 30 ? `${word.slice(0, 30)}…` : word)
 }
 
 /** Aliases without their anchor, or within it, and merges of what is no mapping. */
