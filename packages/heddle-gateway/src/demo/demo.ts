@@ -64,6 +64,22 @@ clusters:
 }
 
 function welcome(url: string, admin: string, pid: number, port: number): string {
+  const tries = [
+    [`curl -v ${url}/`, 'the demo page: the way of a request'],
+    [`curl ${url}/headers`, 'what the origin received, as JSON'],
+    [`curl --http2-prior-knowledge ${url}/headers`, 'the same over HTTP/2'],
+    [`curl -N ${url}/stream`, 'ten lines, as they are made'],
+    [`curl -d hello ${url}/echo`, 'content both ways'],
+    [`curl ${admin}/metrics`, `for Prometheus; ${admin}/ is for people`],
+    [`curl -i ${admin}/readyz`, 'whether it can take requests'],
+  ] as const
+  const faults = [
+    [`kill ${pid}; curl -i ${url}/`, '502 with a heddle-reason; the origin is back after five seconds'],
+    [`curl -X POST ${url}/demo/stop`, 'stops it as well'],
+  ] as const
+  const width = Math.max(...[...tries, ...faults].map(([command]) => command.length))
+  const lines = (rows: typeof tries | typeof faults): string =>
+    rows.map(([command, what]) => `  ${command.padEnd(width)}   ${what}`).join('\n')
   return `
 heddle-gateway demo
 
@@ -72,15 +88,9 @@ heddle-gateway demo
 
 Try, in another terminal or a browser:
 
-  curl -v ${url}/                    the demo page: the way of a request
-  curl ${url}/headers                what the origin received, as JSON
-  curl -N ${url}/stream              ten lines, as they are made
-  curl -d hello ${url}/echo          content both ways
-  curl ${admin}/metrics               for Prometheus; ${admin}/ is for people
-  curl -i ${admin}/readyz
+${lines(tries)}
 
-  kill ${pid}; curl -i ${url}/        502 with a heddle-reason; the origin is back after five seconds
-  curl -X POST ${url}/demo/stop      stops it as well
+${lines(faults)}
 
 Ctrl-C stops the demo.
 `
