@@ -34,6 +34,9 @@ test('grpc-status is a number; what is none counts as UNKNOWN', () => {
   equal(grpcStatusOf(['grpc-status', '']), 2)
   equal(grpcStatusOf(['grpc-status', 'OK']), 2)
   equal(grpcStatusOf(['grpc-message', 'x']), -1)
+  // grpc-go's last word.
+  equal(grpcStatusOf(['grpc-status', '0', 'a', 'b', 'grpc-status', '14']), 14)
+  equal(grpcStatusOf(['grpc-status', 'OK', 'grpc-status', '14']), 2)
 })
 
 test('answers and resets without a status mean what clients make of them', () => {

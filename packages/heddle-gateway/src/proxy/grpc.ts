@@ -46,14 +46,19 @@ export function grpcTimeout(fields: Fields): number {
   return Infinity
 }
 
-/** The `grpc-status` in trailers, or in the head of a trailers-only answer; -1 if there is none, `Unknown` if it is no number. */
+/**
+ * The `grpc-status` in trailers, or in the head of a trailers-only answer; -1 if there is none, `Unknown` if it is no
+ * number. Of several the last counts, as for the clients of Go, Java and C++, and one that is no number spoils them all.
+ */
 export function grpcStatusOf(fields: Fields): number {
+  let status = -1
   for (let i = 0; i < fields.length; i += 2) {
     if (fields[i] !== 'grpc-status') continue
     const value = fields[i + 1] as string
-    return /^\d{1,3}$/.test(value) ? Number(value) : GrpcStatus.Unknown
+    if (!/^\d{1,3}$/.test(value)) return GrpcStatus.Unknown
+    status = Number(value)
   }
-  return -1
+  return status
 }
 
 /** What a client makes of an answer without `grpc-status`, by the HTTP status. */
