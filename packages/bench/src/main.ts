@@ -1,4 +1,4 @@
-/** `npm run bench -- NAME [--json] [--rounds N] [--seconds S]`: runs one race and prints its table and ratios. */
+/** `npm run bench -- NAME [--json] [--rounds N] [--seconds S]`: runs one race and prints its table and ratios; `--help` lists them. */
 import { parseArgs } from 'node:util'
 import { h1Client } from './races/h1-client.ts'
 import { h1Proxy } from './races/h1-proxy.ts'
@@ -21,33 +21,68 @@ export interface RaceOptions {
   readonly say: (text: string) => void
 }
 
-const races: Readonly<Record<string, (options: RaceOptions) => Promise<Report>>> = {
-  'h1-server': h1Server,
-  'h1-client': h1Client,
-  'h1-proxy': h1Proxy,
-  'h1-queue': h1Queue,
-  'h1-reuse': h1Reuse,
-  'h2-server': h2Server,
-  'h2-client': h2Client,
-  'h2-proxy': h2Proxy,
-  'h2-queue': h2Queue,
-  'ws-echo': wsEcho,
-  'ws-h2': wsH2,
+interface Race {
+  /** One line for `--help`. */
+  readonly about: string
+  readonly run: (options: RaceOptions) => Promise<Report>
+}
+
+const races: Readonly<Record<string, Race>> = {
+  'h1-server': { about: 'HTTP/1.1 server, small answers on 50 connections: node:http, nginx, haproxy', run: h1Server },
+  'h1-client': { about: 'HTTP/1.1 client, 50 requests in flight: undici, node:http', run: h1Client },
+  'h1-proxy': { about: 'HTTP/1.1 proxy, small answers on 50 connections: http-proxy, httpxy, nginx, haproxy', run: h1Proxy },
+  'h1-queue': { about: 'one more request while up to 102,400 wait, HTTP/1.1: undici, node:http', run: h1Queue },
+  'h1-reuse': { about: 'responses over TLS that nobody reads, wall time: undici, Heddle without draining', run: h1Reuse },
+  'h2-server': { about: 'HTTP/2 server, 1 to 100 streams on 4 connections: node:http2, nginx, haproxy, Go (needs h2load)', run: h2Server },
+  'h2-client': { about: 'HTTP/2 client, 1 to 100 requests on one connection: node:http2, undici', run: h2Client },
+  'h2-proxy': { about: 'HTTP/2 on both sides of a proxy: node:http2, nginx, haproxy (needs h2load)', run: h2Proxy },
+  'h2-queue': { about: 'one more request while up to 102,400 wait, HTTP/2: undici, node:http2', run: h2Queue },
+  'ws-echo': { about: 'WebSocket messages that come back, with and without compression: ws', run: wsEcho },
+  'ws-h2': { about: '1,000 WebSockets on 10 HTTP/2 connections, against one connection each: ws', run: wsH2 },
 }
 
 const usage = `npm run bench -- NAME [--json] [--rounds N] [--seconds S]
-races: ${Object.keys(races).join(', ')}`
+npm run bench -- --help lists the races: ${Object.keys(races).join(', ')}`
+
+const help = `npm run bench -- NAME [--json] [--rounds N] [--seconds S]
+
+Runs one race against other software and prints CPU µs per request and the ratios.
+
+races:
+${Object.entries(races)
+  .map(([name, { about }]) => `  ${name.padEnd(10)} ${about}`)
+  .join('\n')}
+
+options:
+  --rounds N   counted rounds, a whole number from 1; one more warms up (default: 3)
+  --seconds S  of load per contestant, variant and round, a whole number from 1 (default: 3); h1-reuse,
+               the queue races and ws-h2 do a fixed amount of work instead, and ws-echo takes at most 1
+  --json       one JSON object more, as the last line
+  --help, -h   this text
+
+nginx, haproxy, Go and wrk take part where they are installed. On Debian, npm run bench:setup installs nginx, haproxy, wrk and h2load.
+What each race does, and how to read what it prints: packages/bench/README.md`
 
 async function main(): Promise<number> {
   let parsed
   try {
     parsed = parseArgs({
       allowPositionals: true,
-      options: { json: { type: 'boolean' }, rounds: { type: 'string', default: '3' }, seconds: { type: 'string', default: '3' } },
+      options: {
+        help: { type: 'boolean', short: 'h' },
+        json: { type: 'boolean' },
+        rounds: { type: 'string', default: '3' },
+        seconds: { type: 'string', default: '3' },
+      },
     })
   } catch (error) {
-    console.error(`${(error as Error).message}\n${usage}`)
+    // Node's message goes on with advice on positional arguments that no race takes.
+    console.error(`${(error as Error).message.replace(/\. To specify a positional argument.*/s, '')}\n${usage}`)
     return 2
+  }
+  if (parsed.values.help === true) {
+    console.log(help)
+    return 0
   }
   const { values, positionals } = parsed
   const [name = ''] = positionals
@@ -68,7 +103,7 @@ async function main(): Promise<number> {
     console.error(`${wrong}\n${usage}`)
     return 2
   }
-  const report = await race({ rounds, seconds, say: (text) => console.error(text) })
+  const report = await race.run({ rounds, seconds, say: (text) => console.error(text) })
   console.log(table(report))
   console.log('ratios (contestant / heddle, more than 1: heddle costs less)')
   for (const [key, value] of Object.entries(report.ratios)) console.log(`  ${key}: ${value}`)
