@@ -33,19 +33,30 @@ export class HeddleDispatcher {
   dispatch(options: DispatchOptions, handler: DispatchHandler | LegacyDispatchHandler): boolean {
     if (typeof handler !== 'object' || handler === null) throw new UsageError('dispatch: the handler must be an object')
     const modern = modernHandler(handler)
+    const { clock } = this.#client
+    let exchange: DispatchedExchange
+    let origin: string
     try {
       const request = dispatchedRequest(options)
-      const { clock } = this.#client
-      const exchange = new DispatchedExchange(request, modern, clock, {
+      origin = request.origin
+      exchange = new DispatchedExchange(request, modern, clock, {
         headersTimeout: timeOf(options.headersTimeout, 'headersTimeout'),
         bodyTimeout: timeOf(options.bodyTimeout, 'bodyTimeout'),
       })
-      exchange.ticket = this.#client.exchange(request.origin, exchange)
-      if (exchange.aborted) exchange.ticket.cancel(CancelReason.Cancelled)
     } catch (error) {
       if (modern.onResponseError === undefined) throw error
       modern.onResponseError(new DeadController(error as Error), error as Error)
+      return true
     }
+    // At once, and not when there is a connection: who waits for one may be aborted, too.
+    if (!exchange.start()) return true
+    try {
+      exchange.ticket = this.#client.exchange(origin, exchange)
+    } catch (error) {
+      exchange.refuse(error as Error)
+      return true
+    }
+    if (exchange.stopped) exchange.ticket.cancel(CancelReason.Cancelled)
     return true
   }
 

@@ -1,5 +1,6 @@
 import { stringify } from 'node:querystring'
 import { fieldValue, isFieldName, isFieldValue, requestHead, UsageError, type Fields, type Head } from '../http/index.ts'
+import { PassThrough, type Readable } from 'node:stream'
 import { sourceOf, StreamSource, typeOf, type BodySource } from '../web/index.ts'
 import type { DispatchOptions } from './types.ts'
 
@@ -7,7 +8,10 @@ import type { DispatchOptions } from './types.ts'
 export interface DispatchedRequest {
   readonly origin: string
   readonly head: Head
-  readonly content: Uint8Array | BodySource | undefined
+  /** Undefined: none, not even an empty one. */
+  readonly content: Uint8Array | Blob | BodySource | undefined
+  /** Where `content` comes from, if that is a stream of Node's. */
+  readonly stream: Readable | undefined
 }
 
 /** Fields of one connection, which the engines write themselves (RFC 9110 §7.6.1). */
@@ -15,21 +19,37 @@ const dropped = new Set(['connection', 'keep-alive', 'proxy-connection', 'host']
 /** … and those that would change how the message is framed. */
 const refused = new Set(['transfer-encoding', 'upgrade'])
 
+/** RFC 9110 §8.6: without content they say so. */
+const expectsContent = new Set(['POST', 'PUT', 'PATCH', 'QUERY', 'PROPFIND', 'PROPPATCH'])
+
 /** Reads what undici's `dispatch` was given. Throws UsageError, or TypeError for a body that is locked. */
 export function dispatchedRequest(options: DispatchOptions): DispatchedRequest {
-  const { method, body = null, upgrade = null, expectContinue = false } = options
+  const { method, servername, body = null, upgrade = null, expectContinue = false } = options
   if (typeof method !== 'string') throw new UsageError(`dispatch: method must be a string, and is ${typeof method}`)
   if (upgrade !== null && upgrade !== false) throw new UsageError('dispatch: upgrade is not supported; heddle/websocket opens WebSockets')
   if (method === 'CONNECT') throw new UsageError('dispatch: CONNECT is not supported')
   const { url, path } = targetOf(options)
+  if (url.protocol === 'https:' && typeof servername === 'string' && servername !== '' && servername.toLowerCase() !== url.hostname)
+    throw new UsageError(`dispatch: servername is that of the origin, ${url.hostname}, and cannot be ${servername}`)
   const { fields, host } = fieldsOf(options.headers)
-  const [content, type] = contentOf(body)
+  const stream = streamOf(body)
+  const [content, type] = contentOf(stream ?? body)
   if (type !== undefined && fieldValue(fields, 'content-type') === undefined) fields.push('content-type', type)
-  if (content instanceof Uint8Array && fieldValue(fields, 'content-length') === undefined)
-    fields.push('content-length', String(content.length))
-  if (expectContinue && content !== undefined && fieldValue(fields, 'expect') === undefined) fields.push('expect', '100-continue')
+  const length = content instanceof Uint8Array ? content.length : content instanceof Blob ? content.size : undefined
+  const stated = fieldValue(fields, 'content-length')
+  if (stated === undefined) {
+    if (length !== undefined && (length > 0 || expectsContent.has(method))) fields.push('content-length', String(length))
+  } else if (length !== undefined && stated !== String(length))
+    throw new UsageError(`dispatch: content-length is ${stated}, and the body has ${length} bytes`)
+  const empty = length === 0
+  if (expectContinue && !empty && fieldValue(fields, 'expect') === undefined) fields.push('expect', '100-continue')
   const scheme = url.protocol === 'https:' ? 'https' : 'http'
-  return { origin: url.origin, head: requestHead(method, scheme, host ?? url.host, path, fields), content }
+  return {
+    origin: url.origin,
+    head: requestHead(method, scheme, host ?? url.host, path, fields),
+    content: empty ? undefined : content,
+    stream,
+  }
 }
 
 function targetOf({ origin, path, query }: DispatchOptions): { url: URL; path: string } {
@@ -89,24 +109,57 @@ function textOf(value: unknown): string {
   return value instanceof Uint8Array ? Buffer.from(value).toString('latin1') : String(value)
 }
 
-function contentOf(body: unknown): [content: Uint8Array | BodySource | undefined, type: string | undefined] {
-  if (body === null) return [undefined, undefined]
-  if (typeof body === 'string') return [Buffer.from(body), undefined]
-  if (body instanceof Uint8Array) return [body, undefined]
-  const source = sourceOf(isSyncIterable(body) ? asyncOf(body) : body)
-  // Of bytes and streams undici says nothing; a form and a Blob have a type of their own.
-  const type = body instanceof FormData || body instanceof URLSearchParams || body instanceof Blob ? typeOf(body, source) : undefined
-  if (source === null) return [undefined, undefined]
-  if (typeof source === 'string') return [Buffer.from(source), type]
-  if (source instanceof Uint8Array) return [source, type]
-  if (source instanceof Blob) return [new StreamSource(source.stream()), type ?? source.type]
-  return [source instanceof ReadableStream ? new StreamSource(source) : source, type]
+/** A stream of Node's, also one of the kind from before they could be iterated. */
+function streamOf(body: unknown): Readable | undefined {
+  if (typeof body !== 'object' || body === null) return undefined
+  const { pipe, on } = body as Partial<Readable>
+  if (typeof pipe !== 'function' || typeof on !== 'function') return undefined
+  if (Symbol.asyncIterator in body) return body as Readable
+  const old = body as Readable
+  const through = new PassThrough()
+  old.on('error', (error) => through.destroy(error))
+  through.on('close', () => old.destroy?.())
+  old.pipe(through)
+  // Some begin when they are piped, others do not.
+  old.resume?.()
+  return through
 }
 
-function isSyncIterable(body: unknown): body is Iterable<Uint8Array | string> {
-  if (typeof body !== 'object' || body === null || body instanceof ArrayBuffer || ArrayBuffer.isView(body)) return false
-  if (body instanceof FormData || body instanceof URLSearchParams) return false
-  return Symbol.iterator in body && !(Symbol.asyncIterator in body)
+function contentOf(body: unknown): [content: Uint8Array | Blob | BodySource, type: string | undefined] {
+  if (body === null) return [new Uint8Array(0), undefined]
+  if (typeof body === 'string') return [Buffer.from(body), undefined]
+  if (typeof body !== 'object') throw wrongBody(typeof body)
+  if (body instanceof Uint8Array) return [body, undefined]
+  const form = formOf(body)
+  // Of bytes and streams undici says nothing; a form and a Blob have a type of their own.
+  if (form !== undefined || body instanceof Blob || body instanceof URLSearchParams) {
+    const source = sourceOf(form ?? body)
+    return [typeof source === 'string' ? Buffer.from(source) : (source as Blob), typeOf(form ?? body, source)]
+  }
+  const known = ArrayBuffer.isView(body) || body instanceof ArrayBuffer || Symbol.asyncIterator in body
+  if (!known && !(Symbol.iterator in body)) throw wrongBody(Object.prototype.toString.call(body))
+  const source = sourceOf(known ? body : asyncOf(body as Iterable<Uint8Array | string>)) as Uint8Array | ReadableStream | BodySource
+  return [source instanceof ReadableStream ? new StreamSource(source) : source, undefined]
+}
+
+/** A form, also one of the class that undici has of its own. */
+function formOf(body: object): FormData | undefined {
+  if (body instanceof FormData) return body
+  if ((body as { [Symbol.toStringTag]?: unknown })[Symbol.toStringTag] !== 'FormData' || !(Symbol.iterator in body)) return undefined
+  return formFrom(body as Iterable<[name: string, value: string | File]>)
+}
+
+function formFrom(entries: Iterable<[name: string, value: string | File]>): FormData {
+  const form = new FormData()
+  for (const [name, value] of entries) {
+    if (typeof value === 'string') form.append(name, value)
+    else form.append(name, value, value.name)
+  }
+  return form
+}
+
+function wrongBody(what: string): UsageError {
+  return new UsageError(`dispatch: body must be bytes, text, a Blob, a form, a stream or an iterable, and is ${what}`)
 }
 
 async function* asyncOf(body: Iterable<Uint8Array | string>): AsyncGenerator<Uint8Array | string> {

@@ -16,12 +16,14 @@ export interface DispatchOptions {
   readonly body?: unknown
   /** Appended to `path`, which then must have no query. */
   readonly query?: Readonly<Record<string, unknown>> | undefined
-  /** From when the request has a connection to the response's head, ms; 0: no limit but the client's. */
+  /** From the last of the request that was sent to the head of the response, ms; 0: no limit but the client's. */
   readonly headersTimeout?: number | null | undefined
   /** Between two pieces of the response's content, ms; 0: no limit but the client's. */
   readonly bodyTimeout?: number | null | undefined
   /** Hold the content back until the server says that it wants it. */
   readonly expectContinue?: boolean | undefined
+  /** The origin's own host, or nothing: see `tls.servername` of a client. */
+  readonly servername?: string | null | undefined
   /** Not to be had here: use `heddle/websocket`. */
   readonly upgrade?: unknown
 }
