@@ -9,10 +9,10 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 /** A program that a test needs. */
-export type Tool = 'curl' | 'nghttp' | 'h2load' | 'chromium' | 'go' | 'h2spec' | 'h2specd' | 'peer' | 'websocket'
+export type Tool = 'curl' | 'nghttp' | 'h2load' | 'nginx' | 'chromium' | 'go' | 'h2spec' | 'h2specd' | 'peer' | 'websocket'
 
 /** Every one of them. */
-export const tools: readonly Tool[] = ['curl', 'nghttp', 'h2load', 'chromium', 'go', 'h2spec', 'h2specd', 'peer', 'websocket']
+export const tools: readonly Tool[] = ['curl', 'nghttp', 'h2load', 'nginx', 'chromium', 'go', 'h2spec', 'h2specd', 'peer', 'websocket']
 
 /** What is built here is kept here, out of version control; `HEDDLE_INTEROP_TOOLS` puts it elsewhere. */
 const cache = process.env['HEDDLE_INTEROP_TOOLS'] ?? fileURLToPath(new URL('../.tools/', import.meta.url))
@@ -39,8 +39,9 @@ function provide(name: Tool): string {
     case 'nghttp':
     case 'h2load':
       return fromApt(name, 'nghttp2-client')
+    case 'nginx':
     case 'chromium':
-      return fromApt('chromium', 'chromium')
+      return fromApt(name, name)
     case 'go':
       return provideGo()
     case 'h2spec':
