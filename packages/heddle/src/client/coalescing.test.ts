@@ -7,6 +7,7 @@ import { responseHead, UsageError, type TlsFacts } from '../http/index.ts'
 import { makeAuthority, makeCertificate } from '../testing/index.ts'
 import { Client } from './client.ts'
 import { Bench, type DoubleStreams, type Sent } from './double.test.ts'
+import type { PooledConnection } from './connection.ts'
 import type { ClientOptions } from './options.ts'
 
 const identity = makeCertificate({ names: ['a.test', '*.shared.test'] })
@@ -70,6 +71,57 @@ test('what the certificate does not cover, is not named, is not https or may not
     bench.turn()
     assert.equal(bench.dials.length, 2, `${url} ${JSON.stringify(options)}`)
   }
+})
+
+test('no way of writing a name makes a certificate, or a server, say more than it does', () => {
+  const { cert } = makeCertificate({ names: ['a.test', 'x.y.test', '*.shared.test'], ipAddresses: ['127.0.0.1'] })
+  const tls = { ...tlsFacts(), peerCertificate: new X509Certificate(cert).raw }
+  for (const [url, named, shared] of [
+    ['https://127.0.0.1', 'https://127.0.0.1', true],
+    ['https://127.0.0.2', 'https://127.0.0.2', false],
+    ['https://[::1]', 'https://[::1]', false],
+    ['https://0x7f.1', 'https://127.0.0.1', true],
+    ['https://B.Shared.Test', 'https://b.shared.test', true],
+    ['https://b.shared.test:443', 'https://b.shared.test', true],
+    ['https://b.shared.test', 'https://b.shared.test:443', false],
+    ['https://b.shared.test.', 'https://b.shared.test', false],
+    ['https://b.shared.test', 'https://b.shared.test.', false],
+    ['https://c.b.shared.test', 'https://c.b.shared.test', false],
+    ['https://shared.test', 'https://shared.test', false],
+    ['https://.y.test', 'https://.y.test', false],
+    ['https://y.test', 'https://y.test', false],
+  ] as const) {
+    const { bench } = hosting([named], {}, tls)
+    ask(bench, url, 'x')
+    bench.turn()
+    assert.equal(bench.dials.length, shared ? 1 : 2, `${url}, named as ${named}`)
+  }
+})
+
+test('who came for the address leaves when the server says, later, what it answers for', () => {
+  const { bench, streams } = hosting(undefined)
+  const guest = bench.pool.directory.find('https://b.shared.test')
+  guest.shareWith(bench.pool.directory.find('https://a.test').available.first as PooledConnection)
+  const sent = Array.from({ length: 5 }, (_, i) => ask(bench, 'https://b.shared.test', `b${i}`))
+  assert.equal(streams.openExchanges, 3)
+  streams.originSet = new Set(['https://c.shared.test'])
+  // One that waits finds out when its turn comes, one that is new at once.
+  streams.respond()
+  bench.turn()
+  assert.deepEqual([bench.dials.length, streams.openExchanges, guest.guestOf], [2, 2, undefined])
+  bench.dials[1]?.acceptStreams(10, tlsFacts())
+  ask(bench, 'https://b.shared.test', 'new')
+  assert.equal(bench.streams[1]?.openExchanges, 3)
+  while (streams.openExchanges > 0) streams.respond()
+  assert.equal(sent.filter(({ handler }) => handler.closes === 1 && handler.error === undefined).length, 3)
+
+  const other = hosting(undefined)
+  const late = other.bench.pool.directory.find('https://b.shared.test')
+  late.shareWith(other.bench.pool.directory.find('https://a.test').available.first as PooledConnection)
+  other.streams.originSet = new Set()
+  ask(other.bench, 'https://b.shared.test', 'first')
+  other.bench.turn()
+  assert.deepEqual([other.bench.dials.length, other.streams.openExchanges], [2, 0])
 })
 
 test('requests of guests wait for a stream behind those of the host, and take turns', () => {

@@ -1,5 +1,5 @@
 import { X509Certificate } from 'node:crypto'
-import { isIP } from 'node:net'
+import { checkServerIdentity, type PeerCertificate } from 'node:tls'
 import type { PooledConnection } from './connection.ts'
 import type { PooledOrigin } from './origin.ts'
 import type { ClientTicket } from './ticket.ts'
@@ -13,12 +13,12 @@ import type { ClientTicket } from './ticket.ts'
 export class Coalescing {
   /** Connections that may have guests. */
   readonly #hosts: Set<PooledConnection>
-  /** What their certificates were found to be good for, by host. */
-  readonly #verdicts: WeakMap<PooledConnection, Map<string, boolean>>
+  /** Their certificates, once somebody asked. */
+  readonly #certificates: WeakMap<PooledConnection, PeerCertificate>
 
   constructor() {
     this.#hosts = new Set()
-    this.#verdicts = new WeakMap()
+    this.#certificates = new WeakMap()
   }
 
   add(connection: PooledConnection): void {
@@ -40,33 +40,30 @@ export class Coalescing {
     return this.#find(origin, (connection) => isUnsaid(connection, origin) && addresses.includes(connection.info.remote.address))
   }
 
-  /** False: `reached` would find nothing, whatever the addresses. */
+  /** False: `reached` would find nothing, whatever the addresses. Certificates are asked last: that takes the longest. */
   mayReach(origin: PooledOrigin): boolean {
-    return this.#find(origin, (connection) => isUnsaid(connection, origin)) !== undefined
+    return this.#find(origin, (connection) => isUnsaid(connection, origin), false) !== undefined
   }
 
-  #find(origin: PooledOrigin, isFit: (connection: PooledConnection) => boolean): PooledConnection | undefined {
+  #find(origin: PooledOrigin, isFit: (connection: PooledConnection) => boolean, asksCertificate = true): PooledConnection | undefined {
     if (origin.misdirected || origin.http1Required || !isDirect(origin)) return undefined
     for (const connection of this.#hosts) {
-      if (connection.origin !== origin && connection.engine.openable > 0 && isFit(connection) && this.#covers(connection, origin.host)) {
-        return connection
-      }
+      if (connection.origin === origin || connection.engine.openable === 0 || !isFit(connection)) continue
+      if (!asksCertificate || this.#covers(connection, origin.host)) return connection
     }
     return undefined
   }
 
+  /** As a connection of its own would be judged (RFC 9110 §4.3.4). */
   #covers(connection: PooledConnection, host: string): boolean {
-    let verdicts = this.#verdicts.get(connection)
-    if (verdicts === undefined) {
-      verdicts = new Map()
-      this.#verdicts.set(connection, verdicts)
+    let certificate = this.#certificates.get(connection)
+    if (certificate === undefined) {
+      const der = connection.info.tls?.peerCertificate
+      if (der === undefined) return false
+      certificate = new X509Certificate(der).toLegacyObject() as unknown as PeerCertificate
+      this.#certificates.set(connection, certificate)
     }
-    let verdict = verdicts.get(host)
-    if (verdict === undefined) {
-      verdict = isCovered(connection.info.tls?.peerCertificate, host)
-      verdicts.set(host, verdict)
-    }
-    return verdict
+    return checkServerIdentity(host, certificate) === undefined
   }
 }
 
@@ -96,7 +93,7 @@ export class Guests {
     for (const guest of this.#waiting) {
       const { first } = guest.waiting
       this.#waiting.delete(guest)
-      if (first === undefined) continue
+      if (first === undefined || guest.leavesHost()) continue
       this.#waiting.add(guest)
       return first
     }
@@ -120,14 +117,12 @@ function isDirect({ scheme, route }: PooledOrigin): boolean {
   return scheme === 'https' && route.protocols.includes('h2') && route.options.proxy === undefined && !('path' in route.target)
 }
 
+/** RFC 8336 §2.4: `host` said meanwhile that it does not answer for `guest`, which came because of its address. */
+export function isDisowned({ engine }: PooledConnection, guest: PooledOrigin): boolean {
+  return engine.originSet !== undefined && !engine.originSet.has(guest.key)
+}
+
 /** RFC 8336 §2.4: once a server has named origins, it answers for no others. */
 function isUnsaid({ engine, origin: { port } }: PooledConnection, origin: PooledOrigin): boolean {
   return engine.originSet === undefined && port === origin.port
-}
-
-/** RFC 9110 §4.3.4 */
-function isCovered(der: Uint8Array | undefined, host: string): boolean {
-  if (der === undefined) return false
-  const certificate = new X509Certificate(der)
-  return (isIP(host) === 0 ? certificate.checkHost(host) : certificate.checkIP(host)) !== undefined
 }

@@ -1,6 +1,7 @@
 import { List, type Linked } from '../bytes/index.ts'
 import { errorAbout, type HeddleError, type Instant } from '../http/index.ts'
 import type { Dialled } from '../io/index.ts'
+import { isDisowned } from './coalescing.ts'
 import { PooledConnection } from './connection.ts'
 import { Dials } from './dials.ts'
 import type { EngineOptions } from './engine.ts'
@@ -175,7 +176,7 @@ export class PooledOrigin implements Origin, Linked {
       if (this.#opensTunnel(connection, ticket)) return true
       connection = older
     }
-    return this.guestOf !== undefined && this.#opensTunnel(this.guestOf, ticket)
+    return this.guestOf !== undefined && !this.leavesHost() && this.#opensTunnel(this.guestOf, ticket)
   }
 
   #opensTunnel(connection: PooledConnection, ticket: ClientTicket): boolean {
@@ -191,7 +192,7 @@ export class PooledOrigin implements Origin, Linked {
       // It cannot any more, and has not yet come to say so.
       if (connection.parked) this.unpark(connection)
     }
-    return this.guestOf !== undefined && this.#takes(this.guestOf, ticket)
+    return this.guestOf !== undefined && !this.leavesHost() && this.#takes(this.guestOf, ticket)
   }
 
   /** One that is never idle is asked here whether it may go on. */
@@ -323,6 +324,14 @@ export class PooledOrigin implements Origin, Linked {
     this.guestOf = host
     this.protocol = 'h2'
     host.welcome(this)
+  }
+
+  /** True: the server of `guestOf` has said meanwhile that it does not answer for it, and it is a guest no more. */
+  leavesHost(): boolean {
+    const { guestOf } = this
+    if (guestOf === undefined || !isDisowned(guestOf, this)) return false
+    guestOf.guests?.dismiss(this)
+    return true
   }
 
   /** `guestOf` takes none of its requests any more. */

@@ -242,6 +242,11 @@ test('the origin set is what the server said', () => {
   peer.send({ type: 'ORIGIN', origins: ['https://a.test', 'not one'] }, { type: 'ORIGIN', origins: ['https://b.test'] })
   peer.wantIdle('noted')
   assert.deepEqual([...(engine.originSet ?? [])], ['https://a.test', 'https://b.test'])
+  // A frame that says nothing more costs nothing more: the set is not made anew for each.
+  const { originSet } = engine
+  peer.send({ type: 'ORIGIN', origins: [] })
+  peer.wantIdle('noted')
+  assert.equal(engine.originSet, originSet)
 })
 
 test('content that waits for a 100 is not sent after a final answer, and the writer is let go', () => {

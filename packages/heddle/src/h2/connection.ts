@@ -72,7 +72,7 @@ export abstract class Connection implements StreamEngine, HttpConnection {
   /** The peer has taken our SETTINGS. */
   settingsAcknowledged: boolean
   /** What the peer's `origins` are (RFC 8336), or undefined while it has not said. */
-  originSet: ReadonlySet<string> | undefined
+  originSet: Set<string> | undefined
 
   readonly #date: { httpDate(): string } | undefined
   #running: boolean
@@ -343,6 +343,7 @@ export abstract class Connection implements StreamEngine, HttpConnection {
     this.settingsAcknowledged = true
     this.#settingsDeadline = Infinity
     this.decoder.allowTableSize(this.limits.headerTableSize)
+    this.credit.settle()
   }
 
   settingsChanged(): void {

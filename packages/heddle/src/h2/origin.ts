@@ -8,11 +8,10 @@ const mostOrigins = 256
 const longestOrigin = 1_024
 
 /**
- * Adds the origins of an ORIGIN frame's payload (RFC 8336 §2.1) to those known of the connection. What
+ * Adds the origins of an ORIGIN frame's payload (RFC 8336 §2.1) to `origins`, those known of the connection. What
  * is no origin is skipped: the frame is advice.
  */
-export function readOrigins(buffer: Uint8Array, start: number, limit: number, known: ReadonlySet<string> | undefined): Set<string> {
-  const origins = new Set(known)
+export function readOrigins(buffer: Uint8Array, start: number, limit: number, origins: Set<string>): void {
   let at = start
   while (at + 2 <= limit && origins.size < mostOrigins) {
     const length = ((buffer[at] as number) << 8) | (buffer[at + 1] as number)
@@ -23,7 +22,6 @@ export function readOrigins(buffer: Uint8Array, start: number, limit: number, kn
     if (isOrigin(text)) origins.add(text)
     at += length
   }
-  return origins
 }
 
 /** Stages an ORIGIN frame. Throws UsageError for what is no origin. */

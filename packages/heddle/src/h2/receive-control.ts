@@ -172,5 +172,6 @@ function judgeIncrement(owner: Connection, increment: number, window: number): b
 export function receiveOrigin(owner: Connection, buffer: Uint8Array, start: number, limit: number, streamId: number): void {
   // RFC 8336 §2.1: ignored on a stream, and by servers.
   if (streamId !== 0 || owner.isServer) return
-  owner.originSet = readOrigins(buffer, start, limit, owner.originSet)
+  owner.originSet ??= new Set()
+  readOrigins(buffer, start, limit, owner.originSet)
 }
