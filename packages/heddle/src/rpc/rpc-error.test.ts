@@ -21,7 +21,7 @@ const cases: readonly (readonly [why: string, error: unknown, code: RpcCode])[] 
   ['a stream behind a GOAWAY', new PeerError('PEER_CLOSED', 'goaway', { unprocessed: true, wireCode: 0 }), RpcCode.Unavailable],
   ['a reset of TCP', new PeerError('PEER_RESET', 'reset'), RpcCode.Unavailable],
   ['a broken message', new ProtocolError('broken', 0, 'PROTOCOL_ERROR', { scope: 'stream' }), RpcCode.Internal],
-  ['one that was cut', new PeerError('MESSAGE_TRUNCATED', 'cut'), RpcCode.Internal],
+  ['one that was cut', new PeerError('MESSAGE_TRUNCATED', 'cut'), RpcCode.Unavailable],
   ['a request that was given up', new CancelledError(CancelReason.Cancelled), RpcCode.Canceled],
   ['an error of the program', new RangeError('mine'), RpcCode.Unknown],
   ['something that is no error', 'text', RpcCode.Unknown],

@@ -26,6 +26,8 @@ const ofReset: Readonly<Record<number, RpcCode>> = {
 
 const ofError: Readonly<Partial<Record<ErrorCode, RpcCode>>> = {
   PEER_CLOSED: RpcCode.Unavailable,
+  // HTTP/1.1: the connection was lost within the response.
+  MESSAGE_TRUNCATED: RpcCode.Unavailable,
   CONNECT_FAILED: RpcCode.Unavailable,
   CONNECT_TIMEOUT: RpcCode.Unavailable,
   TLS_FAILED: RpcCode.Unavailable,

@@ -47,6 +47,9 @@ function rpcClient(): Client {
  */
 export function universalClient(client: Client = rpcClient()): UniversalClientFn {
   return async ({ url, method, header, body, signal }) => {
+    // A server may answer before it was told all: then nobody wants the rest.
+    const over = body === undefined ? undefined : new AbortController()
+    const ends = [signal, over?.signal].filter((end) => end !== undefined)
     try {
       const response = await client.fetch(url, {
         method,
@@ -55,13 +58,13 @@ export function universalClient(client: Client = rpcClient()): UniversalClientFn
         decompress: false,
         redirect: 'manual',
         ...(body === undefined ? {} : { body, duplex: 'half' as const }),
-        ...(signal === undefined ? {} : { signal }),
+        ...(ends.length === 0 ? {} : { signal: ends.length === 1 ? (ends[0] as AbortSignal) : AbortSignal.any(ends) }),
       })
       const trailer = new globalThis.Headers()
       return {
         status: response.status,
         header: copyOf(response.headers),
-        body: contentOf(response.body, () => response.trailers, trailer, signal),
+        body: new Content(response, trailer, signal, over),
         trailer,
       }
     } catch (error) {
@@ -72,19 +75,63 @@ export function universalClient(client: Client = rpcClient()): UniversalClientFn
 
 type Fields = Iterable<[name: string, value: string]>
 
-async function* contentOf(
-  body: ReadableStream<Uint8Array> | null,
-  trailers: () => Promise<Fields>,
-  trailer: globalThis.Headers,
-  signal: AbortSignal | undefined,
-): AsyncGenerator<Uint8Array> {
-  try {
-    if (body !== null) yield* body
-    for (const [name, value] of await trailers()) trailer.append(name, value)
-  } catch (error) {
-    throw failure(error, signal)
+interface Answer {
+  readonly body: ReadableStream<Uint8Array> | null
+  readonly trailers: Promise<Fields>
+}
+
+/** The content of a response. No generator: one that was never asked for anything does not hear that nobody wants it. */
+class Content implements AsyncIterableIterator<Uint8Array> {
+  readonly #response: Answer
+  readonly #trailer: globalThis.Headers
+  readonly #signal: AbortSignal | undefined
+  readonly #over: AbortController | undefined
+  #chunks: AsyncIterator<Uint8Array> | undefined
+
+  constructor(response: Answer, trailer: globalThis.Headers, signal: AbortSignal | undefined, over: AbortController | undefined) {
+    this.#response = response
+    this.#trailer = trailer
+    this.#signal = signal
+    this.#over = over
+    this.#chunks = undefined
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this
+  }
+
+  next(): Promise<IteratorResult<Uint8Array>> {
+    this.#chunks ??= this.#read()
+    return this.#chunks.next()
+  }
+
+  async return(): Promise<IteratorReturnResult<undefined>> {
+    if (this.#chunks === undefined) {
+      // Whatever it ends with, nobody wants to know.
+      await this.#response.body?.cancel().catch(() => {})
+      this.#over?.abort(ended)
+      this.#chunks = nothing()
+    } else await this.#chunks.return?.()
+    return { done: true, value: undefined }
+  }
+
+  async *#read(): AsyncGenerator<Uint8Array> {
+    const { body } = this.#response
+    try {
+      if (body !== null) yield* body
+      for (const [name, value] of await this.#response.trailers) this.#trailer.append(name, value)
+    } catch (error) {
+      throw failure(error, this.#signal)
+    } finally {
+      this.#over?.abort(ended)
+    }
   }
 }
+
+/** Why a request that was answered goes no further; nobody is told. */
+const ended = new Error('the call is over')
+
+async function* nothing(): AsyncGenerator<Uint8Array> {}
 
 function copyOf(fields: Fields): globalThis.Headers {
   const copy = new globalThis.Headers()
@@ -95,5 +142,11 @@ function copyOf(fields: Fields): globalThis.Headers {
 /** What the program is told: its own reason where it ended the call, else an error with a code of gRPC's. */
 function failure(error: unknown, signal: AbortSignal | undefined): unknown {
   if (signal?.aborted === true && error === signal.reason) return error
-  return error instanceof HeddleError ? rpcError(error) : rpcError(error, RpcCode.Unknown)
+  if (error instanceof HeddleError) return rpcError(error)
+  // What Connect-ES itself throws where it makes the request's content.
+  return isConnectError(error) ? error : rpcError(error, RpcCode.Unknown)
+}
+
+function isConnectError(error: unknown): boolean {
+  return error instanceof Error && error.name === 'ConnectError' && typeof (error as { code?: unknown }).code === 'number'
 }
