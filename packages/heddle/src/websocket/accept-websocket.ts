@@ -1,9 +1,10 @@
-import { checkOptionNames, responseHead, type Exchange, type Head } from '../http/index.ts'
+import { responseHead, type Exchange, type Head } from '../http/index.ts'
 import type { Clock } from '../io/index.ts'
 import { fieldsFrom, type HeadersInit } from '../web/index.ts'
 import { agree, type Refusal } from './agreement.ts'
+import { aClock, checkOptions, headers, type OptionChecks } from './option-checks.ts'
 import { Socket } from './socket.ts'
-import { upgradeOptionNames, type UpgradeOptions } from './upgrade-options.ts'
+import { upgradeChecks, type UpgradeOptions } from './upgrade-options.ts'
 
 /** What `acceptWebSocket` can be told beside what `upgrade` can. */
 export interface AcceptOptions extends UpgradeOptions {
@@ -13,7 +14,7 @@ export interface AcceptOptions extends UpgradeOptions {
   readonly clock?: Clock | undefined
 }
 
-const acceptOptionNames = { ...upgradeOptionNames, headers: true, clock: true }
+const checks: OptionChecks<AcceptOptions> = { ...upgradeChecks, headers, clock: aClock }
 
 /**
  * Accepts a WebSocket on the raw face: to be called with the exchange and the head that `onHead` was given. The
@@ -29,15 +30,15 @@ const acceptOptionNames = { ...upgradeOptionNames, headers: true, clock: true }
  * ```
  */
 export function acceptWebSocket(exchange: Exchange, head: Head, options: AcceptOptions = {}): Socket | undefined {
-  checkOptionNames('acceptWebSocket', '', options, acceptOptionNames)
-  const { headers, clock } = options
-  const agreed = agree(head, options, clock)
+  checkOptions('acceptWebSocket', '', options, checks)
+  const { headers: added, clock } = options
+  const agreed = agree('acceptWebSocket', head, options, clock)
   if ('status' in agreed) {
     refuse(exchange, agreed)
     return undefined
   }
   const socket = new Socket(exchange, agreed.options)
-  exchange.sendHead(responseHead(200, headers === undefined ? agreed.fields : [...fieldsFrom(headers), ...agreed.fields]), false)
+  exchange.sendHead(responseHead(200, added === undefined ? agreed.fields : [...fieldsFrom(added), ...agreed.fields]), false)
   socket.open()
   return socket
 }

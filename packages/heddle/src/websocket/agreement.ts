@@ -1,9 +1,12 @@
-import { checkOptionNames, UsageError, type Fields, type Head } from '../http/index.ts'
+import { UsageError, type Fields, type Head } from '../http/index.ts'
 import type { Clock } from '../io/index.ts'
 import { acceptDeflate, answerFields, readOffer, webSocketVersion, type DeflateAnswer, type ReceivedOffer } from '../ws/index.ts'
+import { deflateChecks } from './deflate-checks.ts'
+import { checkOptions, shown, wrongOption } from './option-checks.ts'
 import { originProblem } from './origin.ts'
 import type { SocketOptions } from './socket-options.ts'
-import { upgradeDeflateNames, type UpgradeDeflate, type UpgradeOptions } from './upgrade-options.ts'
+import { limitsOf } from './socket-settings.ts'
+import type { UpgradeDeflate, UpgradeOptions } from './upgrade-options.ts'
 
 /** A handshake a server accepts. */
 export interface Agreement {
@@ -29,16 +32,17 @@ export function notAsked(method: string): Refusal {
   return { status: 426, reason: 'Here is a WebSocket, and nothing else.', fields }
 }
 
-/** Reads a client's handshake, `head` being its CONNECT, and decides. Throws UsageError for options that cannot be kept. */
-export function agree(head: Head, options: UpgradeOptions, clock: Clock | undefined): Agreement | Refusal {
+/** Reads a client's handshake, `head` being its CONNECT, and decides. Throws UsageError for options that cannot be kept; `face` is who was asked. */
+export function agree(face: string, head: Head, options: UpgradeOptions, clock: Clock | undefined): Agreement | Refusal {
   if (head.protocol !== 'websocket') return notAsked(head.method)
   const offer = readOffer(head.fields)
   if ('status' in offer) return offer
-  const problem = originProblem(options.origin, head)
+  const problem = originProblem(face, options.origin, head)
   // RFC 6455 §4.2.2
   if (problem !== '') return { status: 403, reason: problem, fields: [] }
-  const protocol = chosenProtocol(options.protocol, offer.protocols)
-  const policy = deflatePolicy(options.deflate)
+  const protocol = chosenProtocol(face, options.protocol, offer.protocols)
+  const policy = deflatePolicy(face, options.deflate)
+  limitsOf(options.limits, 'server', face)
   const deflate = policy === undefined ? undefined : acceptDeflate(offer.extensions, policy)
   return {
     fields: answerFields(protocol, deflate?.text ?? ''),
@@ -66,19 +70,21 @@ function socketOptions(
   }
 }
 
-function chosenProtocol(spoken: UpgradeOptions['protocol'], offered: ReceivedOffer['protocols']): string {
+function chosenProtocol(face: string, spoken: UpgradeOptions['protocol'], offered: ReceivedOffer['protocols']): string {
   if (spoken === undefined) return ''
   if (typeof spoken !== 'function') return (typeof spoken === 'string' ? [spoken] : spoken).find((name) => offered.includes(name)) ?? ''
   const chosen = spoken(offered)
   if (chosen === undefined || chosen === '') return ''
+  // A promise among them: there is no time to wait for one.
+  if (typeof chosen !== 'string') throw wrongOption(face, 'what the function protocol returns', 'a subprotocol or undefined', chosen)
   // RFC 6455 §4.2.2: the client would have to fail the connection.
-  if (!offered.includes(chosen)) throw new UsageError(`subprotocol ${JSON.stringify(chosen)} was not offered by the client`)
+  if (!offered.includes(chosen)) throw new UsageError(`${face}: subprotocol ${shown(chosen)} was not offered by the client`)
   return chosen
 }
 
-function deflatePolicy(deflate: UpgradeOptions['deflate']): UpgradeDeflate | undefined {
+function deflatePolicy(face: string, deflate: UpgradeOptions['deflate']): UpgradeDeflate | undefined {
   if (deflate === undefined || deflate === false) return undefined
   if (deflate === true) return {}
-  checkOptionNames('upgrade', 'deflate', deflate, upgradeDeflateNames)
+  checkOptions(face, 'deflate', deflate, deflateChecks)
   return deflate
 }

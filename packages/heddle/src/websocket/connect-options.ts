@@ -1,8 +1,10 @@
-import { defaultClient, userAgent, type Client } from '../client/index.ts'
-import { checkOptionNames, isToken, UsageError, type Fields, type OptionNames } from '../http/index.ts'
+import { Client, defaultClient, userAgent } from '../client/index.ts'
+import { isToken, UsageError, type Fields } from '../http/index.ts'
 import { fieldsFrom, type HeadersInit } from '../web/index.ts'
 import { offerFields, type Agreement, type DeflateOffer, type DeflateParameters, type HandshakeOffer } from '../ws/index.ts'
 import type { CompressionOptions } from './codec.ts'
+import { deflateChecks } from './deflate-checks.ts'
+import { aDuration, aFragmentSize, anObject, aString, aSwitch, check, checkOptions, headers, type OptionChecks } from './option-checks.ts'
 import type { SocketLimits, SocketOptions } from './socket-options.ts'
 import { checkSocketOptions, limitsOf } from './socket-settings.ts'
 import { syntaxError, webSocketTarget, type WebSocketTarget } from './url.ts'
@@ -35,29 +37,17 @@ export interface ConnectOptions {
   readonly handshakeTimeout?: number | undefined
 }
 
-/** Every option. */
-export const connectOptionNames: OptionNames<ConnectOptions> = {
-  client: true,
-  protocols: true,
-  headers: true,
-  origin: true,
-  signal: true,
-  deflate: true,
-  limits: true,
-  fragmentSize: true,
-  handshakeTimeout: true,
-}
-
-/** Every option of `deflate`. */
-export const connectDeflateNames: OptionNames<ConnectDeflate> = {
-  serverNoContextTakeover: true,
-  clientNoContextTakeover: true,
-  serverMaxWindowBits: true,
-  clientMaxWindowBits: true,
-  threshold: true,
-  level: true,
-  memoryLevel: true,
-  contextSize: true,
+/** Every option, and what it can be. */
+const checks: OptionChecks<ConnectOptions> = {
+  client: check('a Client of heddle', (value) => value instanceof Client),
+  protocols: check('a subprotocol or a list of them', (value) => typeof value === 'string' || isIterable(value)),
+  headers,
+  origin: aString,
+  signal: check('an AbortSignal or null', (value) => value === null || value instanceof AbortSignal),
+  deflate: aSwitch,
+  limits: anObject,
+  fragmentSize: aFragmentSize,
+  handshakeTimeout: aDuration,
 }
 
 /** Stands for what will be agreed on, so that the rest can be checked before. */
@@ -96,11 +86,8 @@ export class Handshake {
 
   /** Throws SyntaxError (DOMException) for a bad URL or subprotocol, UsageError or TypeError for bad options. `face` is who was asked. */
   constructor(face: string, url: string | URL, options: ConnectOptions) {
-    checkOptionNames(face, '', options, connectOptionNames)
+    checkOptions(face, '', options, checks)
     const { client, handshakeTimeout = 30_000, signal } = options
-    if (!(typeof handshakeTimeout === 'number' && handshakeTimeout > 0)) {
-      throw new UsageError(`${face}: handshakeTimeout must be a number of ms above 0, or Infinity`)
-    }
     this.#options = options
     this.target = webSocketTarget(url)
     this.#deflate = deflateOf(face, options.deflate)
@@ -109,7 +96,7 @@ export class Handshake {
     this.signal = signal ?? undefined
     this.timeout = handshakeTimeout
     this.client = client ?? defaultClient()
-    limitsOf(options.limits, 'client')
+    limitsOf(options.limits, 'client', face)
     checkSocketOptions(this.socketOptions({ protocol: '', extensions: '', deflate: this.#deflate && anyDeflate }))
   }
 
@@ -145,7 +132,7 @@ function protocolsOf(given: ConnectOptions['protocols'] = []): readonly string[]
 function deflateOf(face: string, deflate: ConnectOptions['deflate'] = true): ConnectDeflate | undefined {
   if (deflate === false) return undefined
   if (deflate === true) return {}
-  checkOptionNames(face, 'deflate', deflate, connectDeflateNames)
+  checkOptions(face, 'deflate', deflate, deflateChecks)
   return deflate
 }
 
@@ -153,9 +140,9 @@ function requestFields(
   face: string,
   { authorization }: WebSocketTarget,
   offer: HandshakeOffer,
-  { headers, origin }: ConnectOptions,
+  { headers: given, origin }: ConnectOptions,
 ): Fields {
-  const own = headers === undefined ? [] : fieldsFrom(headers)
+  const own = given === undefined ? [] : fieldsFrom(given)
   const names = new Set<string>()
   for (let i = 0; i < own.length; i += 2) {
     const name = own[i] as string
@@ -169,4 +156,8 @@ function requestFields(
   if (authorization !== undefined && !names.has('authorization')) added['authorization'] = authorization
   if (!names.has('user-agent')) added['user-agent'] = userAgent
   return [...fieldsFrom(added), ...own, ...offerFields(offer)]
+}
+
+function isIterable(value: unknown): boolean {
+  return typeof value === 'object' && value !== null && typeof (value as Partial<Iterable<unknown>>)[Symbol.iterator] === 'function'
 }

@@ -1,11 +1,12 @@
-import { CancelReason, checkOptionNames, TimeoutError, UsageError, type OptionNames } from '../http/index.ts'
+import { CancelReason, TimeoutError } from '../http/index.ts'
 import { Alarm, systemClock, type Clock } from '../io/index.ts'
 import { CloseCode } from '../ws/index.ts'
 import type { SocketCore, SocketWatcher } from './core.ts'
 import { Heartbeat, type HeartbeatOptions } from './heartbeat.ts'
+import { aBoolean, aClock, anything, aSize, aString, aSwitch, aWait, check, checkOptions, type OptionChecks } from './option-checks.ts'
 import { prepare } from './prepared-message.ts'
 import { checkClose, isPrepared } from './sendable.ts'
-import { coreOf, type PostOptions, type Sendable, type Socket } from './socket.ts'
+import { coreOf, Socket, type PostOptions, type Sendable } from './socket.ts'
 
 /** How a {@link SocketGroup} behaves. */
 export interface GroupOptions {
@@ -41,8 +42,14 @@ export interface GroupClosed {
   readonly failed: number
 }
 
-const groupNames: OptionNames<GroupOptions> = { heartbeat: true, clock: true }
-const closeNames: OptionNames<GroupCloseOptions> = { code: true, reason: true, deadline: true }
+const groupChecks: OptionChecks<GroupOptions> = { heartbeat: aSwitch, clock: aClock }
+const broadcastChecks: OptionChecks<BroadcastOptions> = {
+  except: check('a Socket', (value) => value instanceof Socket),
+  maxBufferedAmount: aSize,
+  compress: aBoolean,
+  text: aBoolean,
+}
+const closeChecks: OptionChecks<GroupCloseOptions> = { code: anything, reason: aString, deadline: aWait }
 
 /**
  * Sockets that are told the same, or that end together: a room, or all of a server. One may be in any number of
@@ -62,7 +69,7 @@ export class SocketGroup implements Iterable<Socket>, AsyncDisposable {
 
   /** Throws UsageError for options that are unknown or wrong. */
   constructor(options: GroupOptions = {}) {
-    checkOptionNames('SocketGroup', '', options, groupNames)
+    checkOptions('SocketGroup', '', options, groupChecks)
     const { heartbeat = false, clock = systemClock() } = options
     this.#sockets = new Set()
     this.#clock = clock
@@ -114,6 +121,7 @@ export class SocketGroup implements Iterable<Socket>, AsyncDisposable {
    * (see `prepare`). Throws UsageError for what is no message.
    */
   broadcast(data: Sendable, options: BroadcastOptions = {}): number {
+    checkOptions('SocketGroup.broadcast', '', options, broadcastChecks)
     const { except, maxBufferedAmount = Infinity, compress, text } = options
     const message = isPrepared(data) ? data : prepare(data, { text })
     let count = 0
@@ -134,10 +142,9 @@ export class SocketGroup implements Iterable<Socket>, AsyncDisposable {
    */
   close(options: GroupCloseOptions = {}): Promise<GroupClosed> {
     if (this.#closed !== undefined) return this.#closed
-    checkOptionNames('SocketGroup.close', '', options, closeNames)
+    checkOptions('SocketGroup.close', '', options, closeChecks)
     const { code = CloseCode.GoingAway, reason = '', deadline = 10_000 } = options
     checkClose(code, reason)
-    if (!(deadline >= 0)) throw new UsageError('SocketGroup.close: deadline is 0 or more')
     this.#closing = { code, reason, deadline }
     const { promise, resolve } = Promise.withResolvers<GroupClosed>()
     this.#closed = promise

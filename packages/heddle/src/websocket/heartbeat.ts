@@ -1,7 +1,8 @@
 import { List, type Linked } from '../bytes/index.ts'
-import { CancelReason, checkOptionNames, TimeoutError, UsageError, type Instant, type OptionNames } from '../http/index.ts'
+import { CancelReason, TimeoutError, type Instant } from '../http/index.ts'
 import { Alarm, systemClock, type Clock } from '../io/index.ts'
 import type { SocketCore, SocketWatcher } from './core.ts'
+import { aClock, aDuration, checkOptions, type OptionChecks } from './option-checks.ts'
 import { coreOf, type Socket } from './socket.ts'
 
 /** When a {@link Heartbeat} asks, and how long it waits: ms. */
@@ -14,7 +15,7 @@ export interface HeartbeatOptions {
   readonly clock?: Clock | undefined
 }
 
-const optionNames: OptionNames<HeartbeatOptions> = { interval: true, timeout: true, clock: true }
+const checks: OptionChecks<HeartbeatOptions> = { interval: aDuration, timeout: aDuration, clock: aClock }
 
 /** One socket that is watched. */
 class Beat implements Linked, SocketWatcher {
@@ -62,9 +63,8 @@ export class Heartbeat {
 
   /** Throws UsageError for options that are unknown or wrong. */
   constructor(options: HeartbeatOptions = {}) {
-    checkOptionNames('Heartbeat', '', options, optionNames)
+    checkOptions('Heartbeat', '', options, checks)
     const { interval = 30_000, timeout = 10_000, clock = systemClock() } = options
-    if (!(interval > 0 && timeout > 0)) throw new UsageError('Heartbeat: interval and timeout are more than 0')
     this.#interval = interval
     this.#timeout = timeout
     this.#clock = clock

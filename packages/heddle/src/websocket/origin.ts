@@ -1,19 +1,23 @@
 import { combinedFieldValue, UsageError, type Head } from '../http/index.ts'
+import { wrongOption } from './option-checks.ts'
 import type { UpgradeOptions } from './upgrade-options.ts'
 
 /**
  * What is wrong with the Origin of a handshake (RFC 6455 §10.2), or ''. Throws UsageError for an entry of the
  * list that is no origin: it would never match, or match something else than was meant.
  */
-export function originProblem(allowed: UpgradeOptions['origin'], head: Head): string {
+export function originProblem(face: string, allowed: UpgradeOptions['origin'], head: Head): string {
   const origin = combinedFieldValue(head.fields, 'origin')
   if (typeof allowed === 'function') {
-    if (allowed(origin, head.authority)) return ''
+    const isAllowed: unknown = allowed(origin, head.authority)
+    // Of a promise nobody knows what it is going to say, and it counts as true.
+    if (typeof isAllowed !== 'boolean') throw wrongOption(face, 'what the function origin returns', 'true or false', isAllowed)
+    if (isAllowed) return ''
     return origin === undefined ? 'this client may not connect' : foreign(origin)
   }
   if (allowed !== undefined) {
     const list = typeof allowed === 'string' ? [allowed] : allowed
-    for (const entry of list) checkEntry(entry)
+    for (const entry of list) checkEntry(face, entry)
     return origin === undefined || list.includes('*') || list.includes(origin) ? '' : foreign(origin)
   }
   return origin === undefined || isSameHost(origin, head.authority) ? '' : foreign(origin)
@@ -30,12 +34,12 @@ function isSameHost(origin: string, authority: string): boolean {
   return URL.parse(`${page.protocol}//${authority}`)?.host === page.host
 }
 
-function checkEntry(entry: string): void {
+function checkEntry(face: string, entry: string): void {
   if (entry === '*' || entry === 'null') return
   const url = URL.parse(entry)
   if (url !== null && url.host !== '' && `${url.protocol}//${url.host}` === entry) return
   const better = url === null || url.host === '' ? 'https://app.example.org' : `${url.protocol}//${url.host}`
-  throw new UsageError(`origin ${JSON.stringify(entry)} is no origin; one looks like ${better}`)
+  throw new UsageError(`${face}: origin ${JSON.stringify(entry)} is no origin; one looks like ${better}`)
 }
 
 function foreign(origin: string): string {

@@ -1,6 +1,6 @@
-import { UsageError } from '../http/index.ts'
 import { encodeFrame, type PreparedMessage } from '../ws/index.ts'
 import { deflateNow, usefulBits } from './deflate.ts'
+import { aBoolean, anInteger, checkOptions, type OptionChecks } from './option-checks.ts'
 import { bytesFrom } from './sendable.ts'
 
 /** What `prepare` can be told. */
@@ -11,6 +11,8 @@ export interface PrepareOptions {
   readonly level?: number | undefined
 }
 
+const checks: OptionChecks<PrepareOptions> = { text: aBoolean, level: anInteger(-1, 9) }
+
 /**
  * Encodes a message once, to be sent to any number of sockets by `post`, `write` or `SocketGroup.broadcast`. The
  * bytes are copied. It is compressed when the first socket needs that, on this thread, once for each size of
@@ -19,8 +21,8 @@ export interface PrepareOptions {
  * same; its next own message starts afresh.
  */
 export function prepare(data: string | ArrayBufferView | ArrayBufferLike, options: PrepareOptions = {}): PreparedMessage {
+  checkOptions('prepare', '', options, checks)
   const { text = false, level = -1 } = options
-  if (!(Number.isInteger(level) && level >= -1 && level <= 9)) throw new UsageError('prepare: level is an integer, -1 to 9')
   if (typeof data === 'string') return new EncodedMessage(Buffer.from(data, 'utf8'), false, level)
   return new EncodedMessage(bytesFrom(data), !text, level)
 }

@@ -1,8 +1,23 @@
 import { isUtf8 } from 'node:buffer'
-import { checkLimits, checkOptionNames, UsageError, type OptionNames } from '../http/index.ts'
-import { codecSettings, webSocketLimits, type WebSocketOptions } from '../ws/index.ts'
+import { checkLimits } from '../http/index.ts'
+import { codecSettings, webSocketLimits, type DeflateParameters, type WebSocketOptions } from '../ws/index.ts'
 import { zlibCodec } from './codec.ts'
+import { compressionChecks } from './deflate-checks.ts'
 import { randomMaskKey } from './mask-keys.ts'
+import {
+  aBoolean,
+  aClock,
+  aFragmentSize,
+  aFunction,
+  anInteger,
+  anObject,
+  aString,
+  check,
+  checkOptions,
+  wrongOption,
+  type Check,
+  type OptionChecks,
+} from './option-checks.ts'
 import type { SocketDeflate, SocketLimits, SocketOptions } from './socket-options.ts'
 
 /** The limits of a server's socket when nothing is said; a client's has no `maxBufferedAmount`. */
@@ -15,35 +30,36 @@ export const socketLimits: SocketLimits = Object.freeze({
 /** What a client sends is what its own program wants to be sent. */
 const clientLimits: SocketLimits = Object.freeze({ ...socketLimits, maxBufferedAmount: Infinity })
 
-const optionNames: OptionNames<SocketOptions> = {
-  role: true,
-  protocol: true,
-  extensions: true,
-  deflate: true,
-  limits: true,
-  fragmentSize: true,
-  clock: true,
-  maskKey: true,
-  opened: true,
+const role: Check = check("'client' or 'server'", (value) => value === 'client' || value === 'server')
+const checks: OptionChecks<SocketOptions> = {
+  role,
+  protocol: aString,
+  extensions: aString,
+  deflate: anObject,
+  limits: anObject,
+  fragmentSize: aFragmentSize,
+  clock: aClock,
+  maskKey: aFunction,
+  opened: aBoolean,
 }
-const deflateNames: OptionNames<SocketDeflate> = {
-  parameters: true,
-  threshold: true,
-  level: true,
-  memoryLevel: true,
-  contextSize: true,
+const deflateSettings: OptionChecks<SocketDeflate> = { ...compressionChecks, parameters: anObject }
+const parameterChecks: OptionChecks<DeflateParameters> = {
+  serverNoContextTakeover: aBoolean,
+  clientNoContextTakeover: aBoolean,
+  serverMaxWindowBits: anInteger(8, 15),
+  clientMaxWindowBits: anInteger(8, 15),
 }
 
 /** Limits that were checked and filled up, by the object they were given as: a server has one for all. */
 const known = { server: new WeakMap<Partial<SocketLimits>, SocketLimits>(), client: new WeakMap<Partial<SocketLimits>, SocketLimits>() }
 
 /** The limits that `given` comes to in a role. Throws UsageError for one that is unknown or no number. */
-export function limitsOf(given: Partial<SocketLimits> | undefined, role: SocketOptions['role']): SocketLimits {
+export function limitsOf(given: Partial<SocketLimits> | undefined, role: SocketOptions['role'], face = 'Socket'): SocketLimits {
   const defaults = role === 'server' ? socketLimits : clientLimits
   if (given === undefined) return defaults
   let limits = known[role].get(given)
   if (limits === undefined) {
-    limits = Object.freeze({ ...defaults, ...checkLimits('Socket', 'limits', given, defaults) })
+    limits = Object.freeze({ ...defaults, ...checkLimits(face, 'limits', given, defaults) })
     known[role].set(given, limits)
   }
   return limits
@@ -51,21 +67,12 @@ export function limitsOf(given: Partial<SocketLimits> | undefined, role: SocketO
 
 /** Throws UsageError for options that are unknown or wrong. */
 export function checkSocketOptions(options: SocketOptions): void {
-  checkOptionNames('Socket', '', options, optionNames)
-  const { role, deflate, fragmentSize } = options
-  if (role !== 'client' && role !== 'server') throw new UsageError("Socket: role is 'client' or 'server'")
-  if (fragmentSize !== undefined && !(fragmentSize >= 1)) throw new UsageError('Socket: fragmentSize is 1 or more')
+  checkOptions('Socket', '', options, checks)
+  if (options.role === undefined) throw wrongOption('Socket', 'role', role.expected, undefined)
+  const { deflate } = options
   if (deflate === undefined) return
-  checkOptionNames('Socket', 'deflate', deflate, deflateNames)
-  checkNumber('level', deflate.level, -1, 9)
-  checkNumber('memoryLevel', deflate.memoryLevel, 1, 9)
-  checkNumber('contextSize', deflate.contextSize, 0, 32_768)
-  checkNumber('threshold', deflate.threshold, 0, Infinity)
-}
-
-function checkNumber(name: string, value: number | undefined, least: number, most: number): void {
-  if (value === undefined || (value >= least && value <= most && (Number.isInteger(value) || value === Infinity))) return
-  throw new UsageError(`Socket: deflate.${name} is an integer, ${least} ${most === Infinity ? 'or more' : `to ${most}`}`)
+  checkOptions('Socket', 'deflate', deflate, deflateSettings)
+  checkOptions('Socket', 'deflate.parameters', deflate.parameters, parameterChecks)
 }
 
 /** What the engine is told. */

@@ -64,11 +64,11 @@ test('options that are unknown or wrong are refused by name', () => {
   const parameters = { serverNoContextTakeover: false, clientNoContextTakeover: false, serverMaxWindowBits: 15, clientMaxWindowBits: 15 }
   for (const [options, message] of [
     [{ role: 'server', limit: {} }, /no option limit; did you mean limits\?/],
-    [{ role: 'peer' }, /role is 'client' or 'server'/],
+    [{ role: 'peer' }, /role must be 'client' or 'server', not "peer"/],
     [{ role: 'server', limits: { closeTimout: 1 } }, /no option limits\.closeTimout; did you mean limits\.closeTimeout\?/],
     [{ role: 'server', limits: { closeTimeout: -1 } }, /closeTimeout must be a number/],
-    [{ role: 'server', fragmentSize: 0 }, /fragmentSize is 1 or more/],
-    [{ role: 'server', deflate: { parameters, level: 10 } }, /deflate\.level is an integer, -1 to 9/],
+    [{ role: 'server', fragmentSize: 0 }, /fragmentSize must be an integer, 1 or more, or Infinity, not 0/],
+    [{ role: 'server', deflate: { parameters, level: 10 } }, /deflate\.level must be an integer, -1 to 9, not 10/],
     [{ role: 'server', deflate: { parameters, memoryLevel: 0 } }, /deflate\.memoryLevel/],
     [{ role: 'server', deflate: { parameters, contextSize: 1.5 } }, /deflate\.contextSize/],
     [{ role: 'server', deflate: { parameters, treshold: 1 } }, /no option deflate\.treshold; did you mean deflate\.threshold\?/],

@@ -1,6 +1,6 @@
-import type { OptionNames } from '../http/index.ts'
 import type { DeflatePolicy } from '../ws/index.ts'
 import type { CompressionOptions } from './codec.ts'
+import { aFragmentSize, anObject, aSwitch, origins, subprotocols, type OptionChecks } from './option-checks.ts'
 import type { SocketLimits } from './socket-options.ts'
 
 /** How a server compresses: what it agrees to (RFC 7692), and how hard it tries. */
@@ -38,23 +38,11 @@ export interface UpgradeOptions {
   readonly fragmentSize?: number | undefined
 }
 
-/** Every option. */
-export const upgradeOptionNames: OptionNames<UpgradeOptions> = {
-  protocol: true,
-  origin: true,
-  deflate: true,
-  limits: true,
-  fragmentSize: true,
-}
-
-/** Every option of `deflate`. */
-export const upgradeDeflateNames: OptionNames<UpgradeDeflate> = {
-  serverNoContextTakeover: true,
-  clientNoContextTakeover: true,
-  serverMaxWindowBits: true,
-  clientMaxWindowBits: true,
-  threshold: true,
-  level: true,
-  memoryLevel: true,
-  contextSize: true,
+/** Every option, and what it can be. */
+export const upgradeChecks: OptionChecks<UpgradeOptions> = {
+  protocol: subprotocols,
+  origin: origins,
+  deflate: aSwitch,
+  limits: anObject,
+  fragmentSize: aFragmentSize,
 }

@@ -1,13 +1,4 @@
-import {
-  CancelledError,
-  checkOptionNames,
-  noFields,
-  UsageError,
-  type Exchange,
-  type Fields,
-  type HeddleError,
-  type OptionNames,
-} from '../http/index.ts'
+import { CancelledError, noFields, UsageError, type Exchange, type Fields, type HeddleError } from '../http/index.ts'
 import type { Clock } from '../io/index.ts'
 import {
   fieldsFrom,
@@ -23,8 +14,9 @@ import {
 import { CloseCode } from '../ws/index.ts'
 import { agree, notAsked, type Refusal } from './agreement.ts'
 import type { SocketCore, SocketWatcher } from './core.ts'
+import { checkOptions, headers, type OptionChecks } from './option-checks.ts'
 import { coreOf, Socket } from './socket.ts'
-import { upgradeOptionNames, type UpgradeOptions } from './upgrade-options.ts'
+import { upgradeChecks, type UpgradeOptions } from './upgrade-options.ts'
 import { webSocketOver, type WebSocket } from './web-socket.ts'
 
 /** What `upgrade` can be told. */
@@ -33,7 +25,7 @@ export interface FetchUpgradeOptions extends UpgradeOptions {
   readonly headers?: HeadersInit | undefined
 }
 
-const optionNames: OptionNames<FetchUpgradeOptions> = { ...upgradeOptionNames, headers: true }
+const checks: OptionChecks<FetchUpgradeOptions> = { ...upgradeChecks, headers }
 
 /** A WebSocket that is accepted, once `response` is returned. */
 export interface Upgraded {
@@ -105,14 +97,14 @@ export function accept(request: Request | globalThis.Request, options: FetchUpgr
 }
 
 function take(face: string, request: Request | globalThis.Request, options: FetchUpgradeOptions): Accepted {
-  checkOptionNames(face, '', options, optionNames)
+  checkOptions(face, '', options, checks)
   const offer = offeredTunnel(request)
   if (offer === undefined) throw whyNot(face, request)
-  const headers = options.headers === undefined ? noFields : checkedHeaders(face, options.headers)
-  const agreed = agree(offer.head, options, offer.clock as Clock)
+  const added = options.headers === undefined ? noFields : checkedHeaders(face, options.headers)
+  const agreed = agree(face, offer.head, options, offer.clock as Clock)
   if ('status' in agreed) throw refusedUpgrade(agreed)
   const socket = new Socket(offer.exchange, agreed.options)
-  return { response: offer.take(new Taker(offer, socket), agreed.fields, headers), socket }
+  return { response: offer.take(new Taker(offer, socket), agreed.fields, added), socket }
 }
 
 /** Opens a socket with the tunnel, and ends the one with the other. */
@@ -162,8 +154,8 @@ function refusedUpgrade({ status, reason, fields }: Refusal): UpgradeError {
   return new UpgradeError(reason, new Response(`${reason}\n`, { status, headers: pairs }))
 }
 
-function checkedHeaders(face: string, headers: HeadersInit): Fields {
-  const fields = fieldsFrom(headers)
+function checkedHeaders(face: string, given: HeadersInit): Fields {
+  const fields = fieldsFrom(given)
   const own = fields.find((name, i) => i % 2 === 0 && name.startsWith('sec-websocket-'))
   if (own !== undefined) throw new UsageError(`${face}: ${own} is said by the handshake, see the options`)
   return fields

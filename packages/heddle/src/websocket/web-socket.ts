@@ -124,8 +124,12 @@ export class WebSocket extends MessageTarget implements AsyncDisposable {
       this.#adopt(accepted.socket)
       return
     }
-    const isList = typeof options === 'string' || Symbol.iterator in options
-    const handshake = new Handshake('WebSocket', url, isList ? { protocols: options } : options)
+    const isList = typeof options === 'string' || (typeof options === 'object' && options !== null && Symbol.iterator in options)
+    const handshake = new Handshake(
+      'WebSocket',
+      url,
+      isList ? { protocols: options as string | readonly string[] } : (options as ConnectOptions),
+    )
     this.#url = handshake.target.href
     this.#origin = handshake.target.origin
     this.#clock = handshake.client.clock

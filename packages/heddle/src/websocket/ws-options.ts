@@ -1,6 +1,24 @@
-import type { IncomingMessage, NodeServer } from '../node/index.ts'
-import { checkOptionNames, UsageError, type OptionNames } from '../http/index.ts'
-import type { NodeWebSocket } from './node-web-socket.ts'
+import { UsageError } from '../http/index.ts'
+import { NodeServer, type IncomingMessage } from '../node/index.ts'
+import { compressionChecks } from './deflate-checks.ts'
+import { NodeWebSocket } from './node-web-socket.ts'
+import {
+  aBoolean,
+  aFunction,
+  anInteger,
+  anObject,
+  aSize,
+  aString,
+  aSwitch,
+  aWait,
+  check,
+  checkOptions,
+  origins,
+  orNull,
+  windowBits,
+  type OptionChecks,
+} from './option-checks.ts'
+import { limitsOf } from './socket-settings.ts'
 import type { SocketLimits } from './socket-options.ts'
 import type { UpgradeDeflate, UpgradeOptions } from './upgrade-options.ts'
 
@@ -84,51 +102,64 @@ export interface WebSocketServerOptions {
   readonly maxPendingAutoPongs?: number | undefined
 }
 
-const optionNames: OptionNames<WebSocketServerOptions> = {
-  port: true,
-  host: true,
-  backlog: true,
-  server: true,
-  noServer: true,
-  path: true,
-  clientTracking: true,
-  handleProtocols: true,
-  verifyClient: true,
-  perMessageDeflate: true,
-  maxPayload: true,
-  maxFragments: true,
-  closeTimeout: true,
-  WebSocket: true,
-  origin: true,
-  limits: true,
-  onError: true,
-  allowSynchronousEvents: true,
-  autoPong: true,
-  skipUTF8Validation: true,
-  maxBufferedChunks: true,
-  maxPendingAutoPongs: true,
+const checks: OptionChecks<WebSocketServerOptions> = {
+  port: orNull(anInteger(0, 65_535)),
+  host: orNull(aString),
+  backlog: orNull(anInteger(0, Number.MAX_SAFE_INTEGER)),
+  // Upgrades of others are not to be told by: their sockets have no exchange.
+  server: orNull(check('a server of heddle/node', (value) => value instanceof NodeServer)),
+  noServer: aBoolean,
+  path: orNull(aString),
+  clientTracking: aBoolean,
+  handleProtocols: orNull(aFunction),
+  verifyClient: orNull(aFunction),
+  perMessageDeflate: aSwitch,
+  maxPayload: aSize,
+  maxFragments: aSize,
+  closeTimeout: aWait,
+  WebSocket: check('a class that extends NodeWebSocket', (value) => value === NodeWebSocket || isNodeWebSocket(value)),
+  origin: origins,
+  limits: anObject,
+  onError: aFunction,
+  allowSynchronousEvents: aBoolean,
+  autoPong: aBoolean,
+  skipUTF8Validation: aBoolean,
+  maxBufferedChunks: aSize,
+  maxPendingAutoPongs: aSize,
 }
 
-const deflateNames: OptionNames<PerMessageDeflate> = {
-  serverNoContextTakeover: true,
-  clientNoContextTakeover: true,
-  serverMaxWindowBits: true,
-  clientMaxWindowBits: true,
-  threshold: true,
-  zlibDeflateOptions: true,
-  zlibInflateOptions: true,
-  concurrencyLimit: true,
+const deflateOptions: OptionChecks<PerMessageDeflate> = {
+  serverNoContextTakeover: aBoolean,
+  clientNoContextTakeover: aBoolean,
+  serverMaxWindowBits: windowBits,
+  clientMaxWindowBits: check('an integer, 9 to 15, true or false', (value) => typeof value === 'boolean' || windowBits.accepts(value)),
+  threshold: compressionChecks.threshold,
+  zlibDeflateOptions: anObject,
+  zlibInflateOptions: anObject,
+  concurrencyLimit: aSize,
 }
 
-/** Throws UsageError for options that are unknown, and TypeError, as ws does, unless there is one place that upgrades come from. */
+function isNodeWebSocket(value: unknown): boolean {
+  return typeof value === 'function' && value.prototype instanceof NodeWebSocket
+}
+
+/** Throws UsageError for options that are unknown or wrong, and TypeError, as ws does, unless there is one place that upgrades come from. */
 export function checkServerOptions(options: WebSocketServerOptions): void {
-  checkOptionNames('WebSocketServer', '', options, optionNames)
+  checkOptions('WebSocketServer', '', options, checks)
   const { port, server, noServer, autoPong, perMessageDeflate } = options
   const places = (typeof port === 'number' ? 1 : 0) + (server === undefined || server === null ? 0 : 1) + (noServer === true ? 1 : 0)
   if (places !== 1) throw new TypeError('One and only one of the "port", "server", or "noServer" options must be specified')
   if (autoPong === false) throw new UsageError('WebSocketServer: autoPong cannot be false, Pings are always answered')
-  if (typeof perMessageDeflate === 'object') checkOptionNames('WebSocketServer', 'perMessageDeflate', perMessageDeflate, deflateNames)
+  limitsOf(limitsFrom(options), 'server', 'WebSocketServer')
+  if (typeof perMessageDeflate !== 'object') return
+  checkOptions('WebSocketServer', 'perMessageDeflate', perMessageDeflate, deflateOptions)
+  const { level, memLevel } = perMessageDeflate.zlibDeflateOptions ?? {}
+  const given = { level, memLevel }
+  checkOptions('WebSocketServer', 'perMessageDeflate.zlibDeflateOptions', given, zlibOptions)
 }
+
+/** Those that count. */
+const zlibOptions = { level: compressionChecks.level, memLevel: compressionChecks.memoryLevel }
 
 /** The limits that the options come to. */
 export function limitsFrom(options: WebSocketServerOptions): Partial<SocketLimits> {

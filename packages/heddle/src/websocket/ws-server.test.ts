@@ -4,7 +4,7 @@ import { once } from 'node:events'
 import { test, type TestContext } from 'node:test'
 import { Client } from '../client/index.ts'
 import { createServer, type IncomingMessage, type NodeServer, type UpgradeSocket } from '../node/index.ts'
-import type { Address } from '../http/index.ts'
+import type { Address, HeddleError } from '../http/index.ts'
 import { connect } from './connect.ts'
 import type { ConnectOptions } from './connect-options.ts'
 import { HandshakeError } from './handshake-error.ts'
@@ -263,6 +263,15 @@ onBoth('upgrades are refused as the options say', async (t, version) => {
   })
   assert.equal(await refused({}, '/elsewhere'), 410)
   assert.deepEqual(seen, ['There is no WebSocket here.', '/elsewhere'])
+})
+
+onBoth('a promise is no decision: it would let everybody in', async (t, version) => {
+  for (const verdict of [async () => false, () => Promise.reject(new Error('of the program'))]) {
+    const { visit, told } = await open(t, version, { verifyClient: (_info) => verdict() as never })
+    await assert.rejects(visit())
+    const [error] = told as [HeddleError]
+    assert.match(error.message, /what verifyClient returns must be true or false \(or give it a callback\), not a Promise/)
+  }
 })
 
 onBoth('verifyClient decides, at once or later', async (t, version) => {

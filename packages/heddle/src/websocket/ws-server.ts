@@ -112,7 +112,7 @@ export class WebSocketServer extends EventEmitter<WebSocketServerEvents> {
       return this.#refuse(request, socket, { status: 400, reason: 'There is no WebSocket here.', fields: [] })
     const { origin = '*', verifyClient } = this.options
     const protocol = (offered: readonly string[]): string | undefined => this.#choose(offered, request)
-    const agreed = agree(socket.head, { origin, protocol, deflate: this.#deflate, limits: this.#limits }, undefined)
+    const agreed = agree('WebSocketServer', socket.head, { origin, protocol, deflate: this.#deflate, limits: this.#limits }, undefined)
     if ('status' in agreed) return this.#refuse(request, socket, agreed)
     if (verifyClient === undefined || verifyClient === null) return this.#complete(request, socket, agreed, done)
     new Verification(verifyClient, request, socket.head, (refusal) => {
