@@ -134,6 +134,12 @@ class Model {
     assert.equal(pool.room.taken, taken)
     assert.ok(taken <= pool.settings.maxConnections)
     assert.ok(!pool.room.left || pool.room.blocked.length === 0, 'there is room, and somebody stands in line for it')
+    if (pool.room.blocked.length <= pool.room.evicting) return
+    const { first, last } = pool.room.blocked
+    for (const origin of pool.directory.origins()) {
+      const useless = [...origin.connections].filter(({ capacity, retired, tickets }) => capacity === 0 && !retired && tickets.length === 0)
+      assert.ok(useless.length === 0 || (origin === first && origin === last), 'somebody stands in line for what is of no use')
+    }
   }
 
   #checkOrigin(origin: PooledOrigin): void {
