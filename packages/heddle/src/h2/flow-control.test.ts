@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { responseHead, type Exchange } from '../http/index.ts'
 import { clientScript, getFields, getHead, postFields, serverScript, type Http2Peer } from '../testing/h2-peer.ts'
-import { Recording, World, worldTest } from '../testing/index.ts'
+import { Recording, recordingHandler, World, worldTest } from '../testing/index.ts'
 import { ErrorCode } from './frame.ts'
 import { SettingId } from './settings.ts'
 
@@ -128,6 +128,68 @@ test('a client that does not know our windows yet is held to those of the RFC', 
   peer.peer.world.run()
   assert.equal(connection.exchanges[0]?.received, 65_535)
   assert.ok(connection.exchanges[0].ended)
+})
+
+const small = { limits: { streamWindow: 1000, maxWindow: 1000 } }
+
+test('streams that began before our SETTINGS were taken get their credit by the small window', () => {
+  const { peer } = serverScript(new World(), { handshake: false, options: small })
+  peer.peer.send('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n')
+  peer.send({ type: 'SETTINGS', ack: false, settings: [] })
+  peer.sendHead(1, postFields, false)
+  // This client has read our SETTINGS since, and sends what they allow.
+  peer.send({ type: 'SETTINGS', ack: true, settings: [] })
+  peer.wantFrame('SETTINGS', { type: 'SETTINGS', ack: false })
+  peer.wantFrame('the connection window raised', { type: 'WINDOW_UPDATE', streamId: 0 })
+  peer.wantFrame('theirs are taken', { type: 'SETTINGS', ack: true })
+  for (let i = 0; i < 3; i++) {
+    peer.sendContent(1, Buffer.alloc(1000), false)
+    assert.equal(peer.wantFrame('the window again', { type: 'WINDOW_UPDATE', streamId: 1 }).increment, 1000)
+  }
+  peer.sendContent(1, Buffer.alloc(1001), false)
+  peer.wantReset('too much', 1, ErrorCode.FlowControlError)
+})
+
+test('a window that our SETTINGS make negative is filled up, and an end needs none of it', () => {
+  const { peer, connection } = serverScript(new World(), { handshake: false, options: small })
+  peer.peer.send('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n')
+  peer.send({ type: 'SETTINGS', ack: false, settings: [] })
+  peer.sendHead(1, postFields, false).sendHead(3, postFields, false)
+  peer.wantFrame('SETTINGS', { type: 'SETTINGS', ack: false })
+  peer.wantFrame('the connection window raised', { type: 'WINDOW_UPDATE', streamId: 0 })
+  peer.wantFrame('theirs are taken', { type: 'SETTINGS', ack: true })
+  for (const recording of connection.exchanges) recording.autoConsume = false
+  peer.sendContent(1, Buffer.alloc(3000), false).sendContent(3, Buffer.alloc(3000), false)
+  peer.wantIdle('more than a small window, less than the first one')
+  peer.send({ type: 'SETTINGS', ack: true, settings: [] })
+  peer.wantIdle('their windows are at -2,000')
+  const [first, second] = connection.exchanges as (Recording & { exchange: Exchange })[]
+  first?.exchange.consume(3000)
+  assert.equal(peer.wantFrame('up to 1,000', { type: 'WINDOW_UPDATE', streamId: 1 }).increment, 3000)
+  peer.sendContent(3, Buffer.alloc(0), true)
+  peer.wantIdle('an end')
+  assert.ok(second?.ended)
+})
+
+test('a client whose SETTINGS were not taken yet gives credit by its small window', () => {
+  const { engine, peer } = clientScript(new World(), { handshake: false, options: small })
+  const early = engine.open(recordingHandler()) as Exchange
+  const late = engine.open(recordingHandler()) as Exchange
+  early.sendHead(getHead(), true)
+  peer.peer.want('the preface', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n')
+  peer.wantFrame('SETTINGS', { type: 'SETTINGS', ack: false })
+  peer.wantHead('the request', 1, true)
+  peer.wantFrame('the connection window raised', { type: 'WINDOW_UPDATE', streamId: 0 })
+  peer.send({ type: 'SETTINGS', ack: false, settings: [] }, { type: 'SETTINGS', ack: true, settings: [] })
+  peer.wantFrame('theirs are taken', { type: 'SETTINGS', ack: true })
+  late.sendHead(getHead(), true)
+  peer.wantHead('another, asked for before', 3, true)
+  for (const [streamId, exchange] of [[1, early] as const, [3, late] as const]) {
+    peer.sendHead(streamId, [':status', '200'], false).sendContent(streamId, Buffer.alloc(1000), false)
+    peer.wantIdle('a window of content')
+    exchange.consume(1000)
+    assert.equal(peer.wantFrame('the window again', { type: 'WINDOW_UPDATE', streamId }).increment, 1000)
+  }
 })
 
 test("the connection's credit comes back for content nobody consumed, when its stream is over", () => {

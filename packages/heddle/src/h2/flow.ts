@@ -37,10 +37,10 @@ export class Windows {
     return true
   }
 
-  /** The peer sent `byteCount`; false: more than the window allowed. */
+  /** The peer sent `byteCount`; false: more than the window allowed. What is empty needs no window, be it negative (RFC 9113 §6.9). */
   takeReceived(byteCount: number): boolean {
     this.receiveLeft -= byteCount
-    return this.receiveLeft >= 0
+    return this.receiveLeft >= 0 || byteCount === 0
   }
 
   /**
@@ -72,6 +72,13 @@ export class Windows {
   /** The target never passes `most`, or stays what it is. */
   limitGrowth(most: number): void {
     this.receiveMost = most > this.receiveTarget ? most : this.receiveTarget
+  }
+
+  /** The peer has taken a setting that made its window `byteCount` smaller. A target that was chosen meanwhile stays, and it is owed as much. */
+  shrinkReceive(byteCount: number): void {
+    this.receiveLeft -= byteCount
+    if (this.receiveTarget === firstWindow) this.receiveTarget -= byteCount
+    else this.receiveOwed += byteCount
   }
 
   /** The window is `target` from now on: at once if that is more, by giving less credit if it is less. */
@@ -121,6 +128,22 @@ export class Credit {
   limit(stream: Stream, byteCount: number): void {
     stream.limit(byteCount)
     if (stream.id !== 0) this.maybeUpdate(stream)
+  }
+
+  /**
+   * RFC 9113 §6.9.2: the peer goes by our SETTINGS now, and a small window of theirs holds for streams
+   * that began before as well: credit that waits for half of the first window would never come.
+   */
+  settle(): void {
+    const { limits, exchanges } = this.#owner
+    const taken = firstWindow - limits.streamWindow
+    if (taken <= 0) return
+    for (let stream = exchanges.reserved.first; stream !== undefined; stream = stream.next as Stream | undefined)
+      stream.shrinkReceive(taken)
+    for (const stream of exchanges.table.all()) {
+      stream.shrinkReceive(taken)
+      this.maybeUpdate(stream)
+    }
   }
 
   /** Gives `stream` what it is owed if it is time, although nothing was consumed. */
