@@ -158,3 +158,44 @@ test('what the connection is about is told by the exchange, not by the fetch: fi
   assert.deepEqual(names, ['te', 'x-stays', 'content-type', 'content-length', 'accept', 'accept-encoding', 'user-agent'])
   await assertQuiet(world, client)
 })
+
+test('400 uploads to a server that reads none of them for a while keep their connection', async () => {
+  const world = new World()
+  const seen: WorldRequest[] = []
+  let goesOn = false
+  const limits = { maxConcurrentStreams: 1000, streamWindow: 65_535, connectionWindow: 65_535 }
+  const onRequest = (request: WorldRequest): void => {
+    seen.push(request)
+    let received = 0
+    // It keeps its credit until it goes on.
+    request.onData = (_buffer, start, limit, end) => {
+      received += limit - start
+      if (goesOn) request.exchange.consume(limit - start)
+      if (end) request.answer(200, String(received))
+    }
+    credits.push(() => request.exchange.consume(received))
+  }
+  const credits: (() => void)[] = []
+  const connections = serveStreams(world, 'origin.test', 443, onRequest, { limits })
+  const client = clientOf(world)
+  const size = 80_000
+  async function* pieces(): AsyncGenerator<Uint8Array> {
+    yield new Uint8Array(size)
+    yield new Uint8Array(size)
+  }
+  const texts = Array.from({ length: 400 }, async () => {
+    const response = await client.fetch(url, { method: 'POST', body: pieces() as never, duplex: 'half' })
+    return response.text()
+  })
+  for (let i = 0; i < 5; i++) {
+    world.advance(1000)
+    await world.settle()
+  }
+  // All but one window of it waits in the client.
+  assert.equal(seen.length, 400)
+  goesOn = true
+  for (const credit of credits) credit()
+  assert.ok((await world.complete(Promise.all(texts))).every((text) => text === String(2 * size)))
+  assert.deepEqual([connections.length, client.stats().retries], [1, 0])
+  await assertQuiet(world, client)
+})
