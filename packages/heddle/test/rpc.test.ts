@@ -98,6 +98,15 @@ test('a body that is read in part, or not at all, is given up by return()', { ti
   const none = await call()
   await none.body[Symbol.asyncIterator]().return?.()
   await idle(client)
+  const thrown = await call()
+  const iterator = thrown.body[Symbol.asyncIterator]()
+  await iterator.next()
+  const reason = new Error('enough')
+  await assert.rejects(
+    async () => iterator.throw?.(reason),
+    (error) => error === reason,
+  )
+  await idle(client)
 })
 
 test('without trailers they are empty; a connection lost in the body is Unavailable', { timeout: 5_000 }, async (t) => {

@@ -115,6 +115,12 @@ class Content implements AsyncIterableIterator<Uint8Array> {
     return { done: true, value: undefined }
   }
 
+  /** Connect-ES asks that of what it wants to be able to abort. */
+  async throw(error: unknown): Promise<never> {
+    await this.return()
+    throw error
+  }
+
   async *#read(): AsyncGenerator<Uint8Array> {
     const { body } = this.#response
     try {
