@@ -73,7 +73,7 @@ const heartbeat = setInterval(() => {
       ws.ping()
     }
   }
-}, 50)
+}, 200)
 
 process.once('SIGTERM', () => {
   clearInterval(heartbeat)

@@ -95,7 +95,7 @@ async function tell(move: keyof typeof moves, version: 'h1' | 'h2'): Promise<voi
     await ada.write('x'.repeat(100_001))
     assert.equal((await ada.closed).code, 1009)
     // Pings are answered: nobody is thrown out meanwhile.
-    await new Promise((resolve) => setTimeout(resolve, 200))
+    await new Promise((resolve) => setTimeout(resolve, 700))
     await eve.write('who')
     assert.match((await eve.read()) as string, /"name":"eve"/)
     await until(() => lines.length === 2, 'both have left')
@@ -109,6 +109,8 @@ async function tell(move: keyof typeof moves, version: 'h1' | 'h2'): Promise<voi
 /** The client of ws, which takes headers and pings besides. */
 async function withTheirClient(port: number): Promise<void> {
   const socket = new Ws(`ws://127.0.0.1:${port}/kitchen?name=ws`)
+  // Whoever waits for something else hears of an early end.
+  socket.on('close', (code) => socket.emit('error', new Error(`closed early: ${code}`)))
   const pinged = once(socket, 'ping')
   const [[response]] = (await Promise.all([once(socket, 'upgrade'), once(socket, 'open')])) as [
     [{ headers: Record<string, string> }],
@@ -119,6 +121,7 @@ async function withTheirClient(port: number): Promise<void> {
   socket.send('who')
   const [data] = (await once(socket, 'message')) as [Buffer]
   assert.match(data.toString(), /"name":"ws"/)
+  socket.removeAllListeners('close')
   socket.terminate()
 }
 
