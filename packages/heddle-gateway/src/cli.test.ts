@@ -306,6 +306,34 @@ describe('the running program', { concurrency: 2 }, () => {
     await origin.close({ deadline: 0 })
   })
 
+  test('of signals that come while the configuration is being changed none is lost', async () => {
+    const { origin } = await slowOrigin()
+    const text = (prefix: string): string =>
+      `workers: 2\nlisteners: [{ name: web, host: 127.0.0.1, port: 0 }]\nroutes: [{ name: all, match: { pathPrefix: ${prefix} }, cluster: app }]\nclusters: [{ name: app, endpoints: [127.0.0.1:${origin.port}] }]\n`
+    const path = file('twice.yaml', text('/zero'))
+    const program = new Program(['-c', path])
+    const [, url] = await program.says(/listener web on (\S+)\n/)
+    const [, list] = await program.says(/2 workers: (.*)\n/)
+    const pids = (list as string).split(', ').map(Number)
+    // A worker that does not answer holds the first reload up.
+    for (const pid of pids) process.kill(pid, 'SIGSTOP')
+    file('twice.yaml', text('/one'))
+    program.child.kill('SIGHUP')
+    await new Promise((resolve) => setTimeout(resolve, 200))
+    file('twice.yaml', text('/two'))
+    program.child.kill('SIGHUP')
+    await new Promise((resolve) => setTimeout(resolve, 200))
+    for (const pid of pids) process.kill(pid, 'SIGCONT')
+    await program.says(/goes by .*\n(?:.*\n)*.*goes by /)
+    assert.doesNotMatch(program.errors, /not taken/)
+    const response = await fetch(`${url}/two`)
+    assert.equal(response.status, 200)
+    await response.text()
+    program.child.kill('SIGTERM')
+    assert.equal(await program.ended, 0)
+    await origin.close({ deadline: 0 })
+  })
+
   test('logs to standard output, and what it has to say goes to standard error', async () => {
     const { origin } = await slowOrigin()
     const config = file(

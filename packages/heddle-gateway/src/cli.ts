@@ -176,16 +176,36 @@ async function run(path: string): Promise<number> {
   const config = load(path)
   const gateway = await startGateway(config)
   // Before anybody is told that it runs, and may want it to stop.
-  const stopped = untilStopped(gateway, () => void reload(gateway, path))
+  const stopped = untilStopped(gateway, reloader(gateway, path))
   for (const { name, url } of gateway.addresses) console.error(`heddle-gateway: listener ${name} on ${url}`)
   if (gateway.adminUrl !== undefined) console.error(`heddle-gateway: admin on ${gateway.adminUrl}`)
   if (config.workers > 1) console.error(`heddle-gateway: ${config.workers} workers: ${gateway.pids.join(', ')}`)
   return stopped
 }
 
+/**
+ * Reads the file again whenever it is called. While a reload is under way, in workers it takes time, another one
+ * follows it: the file may have changed since it was read.
+ */
+function reloader(gateway: Gateway, path: string): () => void {
+  let running = false
+  let wanted = false
+  const run = async (): Promise<void> => {
+    running = true
+    while (wanted) {
+      wanted = false
+      await reload(gateway, path)
+    }
+    running = false
+  }
+  return () => {
+    wanted = true
+    if (!running) void run()
+  }
+}
+
 /** Tells how it ended; the old configuration stays if it cannot be. */
 async function reload(gateway: Gateway, path: string): Promise<void> {
-  gateway.refresh()
   try {
     const config = load(path)
     await gateway.reload(config)
@@ -193,6 +213,8 @@ async function reload(gateway: Gateway, path: string): Promise<void> {
   } catch (error) {
     console.error(`${(error as Error).message}\nheddle-gateway: ${path} was not taken; the configuration is what it was`)
   }
+  // Certificates by the names that hold now: those of before may be gone.
+  gateway.refresh()
 }
 
 /** Resolves with 0 after the graceful stop a first signal starts, with 1 at a second signal. */

@@ -8,6 +8,7 @@ import { connect } from 'node:tls'
 import { Client } from 'heddle/client'
 import { Response, serve, type Server } from 'heddle/server'
 import { makeCertificate } from 'heddle/testing'
+import { connect as connectWebSocket, upgrade } from 'heddle/websocket'
 import { parseConfig, ReloadError, startGateway, type Config } from './index.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'heddle-reload-'))
@@ -183,4 +184,74 @@ test('a keep-alive connection of another client is believed, or not, by the new 
   assert.deepEqual(await seen(), ['192.0.2.1, 127.0.0.1', true])
   agent.destroy()
   await server.close()
+})
+
+for (const protocol of ['h1', 'h2'] as const) {
+  test(`${protocol}: under load no request fails, and no connection ends, however often routes and clusters change`, async () => {
+    const origins = await Promise.all(['a', 'b', 'c'].map((name) => origin(name)))
+    const ports = origins.map(({ server }) => server.port)
+    const made = (round: number): Config => {
+      const name = `app${round % 7}`
+      const port = ports[round % 3] as number
+      const clusters =
+        round % 2 === 0
+          ? { [name]: [port], rest: [ports[(round >> 1) % 3] as number] }
+          : { [name]: [port, ports[(round + 1) % 3] as number], rest: [port] }
+      const routes = `[{ name: r${round % 5}, match: { pathPrefix: /${round % 2} }, cluster: ${name} }, { name: rest, cluster: rest, timeout: ${5 + (round % 3)}s }]`
+      return config({ clusters, routes, listener: `, via: v${round % 4}` })
+    }
+    await using gateway = await startGateway(made(0))
+    await using client = new Client({ h2c: protocol === 'h2', maxConnectionsPerOrigin: 8 })
+    const url = gateway.addresses[0]?.url as string
+    let left = 1_000
+    let rounds = 0
+    const users = Array.from({ length: 16 }, async (_, user) => {
+      while (left-- > 0) {
+        const upload = left % 3 === 0
+        const response = await client.fetch(`${url}/${user % 2}`, upload ? { method: 'POST', body: 'x'.repeat(20_000) } : {})
+        assert.equal(response.status, 200, `${response.headers.get('heddle-reason')}`)
+        assert.match(await response.text(), /^[abc] /)
+        // Leaves the reloads their turns.
+        if (left % 10 === 0) await new Promise((resolve) => setTimeout(resolve, 5))
+      }
+    })
+    const finished = Promise.all(users)
+    let over = false
+    void finished.finally(() => (over = true)).catch(() => {})
+    while (!over) {
+      await gateway.reload(made(++rounds))
+      await new Promise((resolve) => setTimeout(resolve, 3))
+    }
+    await finished
+    assert.ok(rounds > 10, `${rounds} reloads`)
+    assert.ok(((await gateway.stats()).listeners[0]?.accepted as number) <= 8)
+    // Of clusters that are gone nothing is left.
+    await gateway.reload(config({ clusters: { last: [ports[0] as number] }, routes: `[{ name: all, cluster: last }]` }))
+    await until(() => origins.every(({ server }) => server.stats().connections === 0))
+    await Promise.all(origins.map(({ server }) => server.close()))
+  })
+}
+
+test('a WebSocket goes on when its route and its cluster are gone', async () => {
+  const server = await serve({
+    hostname: '127.0.0.1',
+    websocket: true,
+    fetch(request) {
+      const { response, socket } = upgrade(request)
+      socket.addEventListener('message', ({ data }) => socket.send(data))
+      return response
+    },
+  })
+  const other = await origin('other')
+  await using gateway = await startGateway(config({ clusters: { app: [server.port] }, routes: all('app') }))
+  const socket = await connectWebSocket((gateway.addresses[0]?.url as string).replace('http', 'ws'))
+  for (const text of ['one', 'two', 'three']) {
+    await socket.write(text)
+    assert.equal(await socket.read(), text)
+    await gateway.reload(config({ clusters: { [text]: [other.server.port] }, routes: all(text) }))
+  }
+  socket.close(1000)
+  await socket.closed
+  await until(() => server.stats().connections === 0)
+  await Promise.all([server.close(), other.server.close()])
 })

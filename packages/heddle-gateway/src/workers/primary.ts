@@ -83,12 +83,26 @@ export class Workers {
     for (const member of this.#members) member.send({ type: 'refresh' })
   }
 
-  /** All go by `config`, and those that take the place of others too. Rejects if it cannot be, or if some worker could not. */
+  /**
+   * All go by `config`, and those that take the place of others too. Rejects if it cannot be, or if some worker could
+   * not: then all go by what they had.
+   */
   async reload(config: Config): Promise<void> {
-    this.#config = reloaded(this.#config, config, this.#extendedConnect)
+    const before = this.#config
+    // Whoever starts meanwhile starts with it.
+    this.#config = reloaded(before, config, this.#extendedConnect)
+    const problem = await this.#tellAll(config)
+    if (problem === undefined) return
+    this.#config = before
+    // For those that could, and those that answer late: orders are followed in turn.
+    await this.#tellAll(before)
+    throw new Error(problem)
+  }
+
+  /** The first reason why a worker does not go by `config`. */
+  async #tellAll(config: Config): Promise<string | undefined> {
     const problems = await Promise.all([...this.#members].map((member) => member.reload(config)))
-    const problem = problems.find((text) => text !== '')
-    if (problem !== undefined) throw new Error(problem)
+    return problems.find((text) => text !== '')
   }
 
   /** All stop accepting, finish what they have within `deadline` ms, and end. A second call may bring the deadline forward. */
@@ -211,7 +225,7 @@ class Member {
     if (!starts || !this.worker.isConnected()) return ''
     const { pid } = this.worker.process
     const problem = await this.#ask((id) => ({ type: 'reload', id, config }), reloadTime, `no answer within ${reloadTime / 1_000} s`)
-    return problem === '' ? '' : `worker ${pid} may go by its old configuration: ${problem}`
+    return problem === '' ? '' : `worker ${pid} did not take it: ${problem}`
   }
 
   /** The worker's answer to an order; `silence` if there is none within `time` ms, and empty if the worker ends. */

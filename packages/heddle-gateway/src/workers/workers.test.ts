@@ -77,6 +77,33 @@ describe('two workers', () => {
     assert.match(errors.join('\n'), /^worker \d+ ended \(SIGKILL\); another one starts in 100 ms$/)
   })
 
+  test('keep what they had if one of them cannot take a configuration, and whoever is replaced has it too', async () => {
+    await using first = await serve({ hostname: '127.0.0.1', fetch: () => new Response('first') })
+    await using second = await serve({ hostname: '127.0.0.1', fetch: () => new Response('second') })
+    const errors: string[] = []
+    await using gateway = await start(first, errors)
+    const url = gateway.addresses[0]?.url as string
+    const answers = async (): Promise<string[]> => [await once(url), await once(url), await once(url), await once(url)]
+    const [cluster] = gateway.config.clusters
+    const changed = { ...cluster, endpoints: [{ host: '127.0.0.1', port: second.port as number }] }
+    const tls = { ca: '/nowhere/ca.pem', serverName: undefined, cert: undefined, key: undefined, verify: true }
+    const broken = { ...gateway.config, clusters: [changed, { ...changed, name: 'more', tls }] } as unknown as Config
+    await assert.rejects(gateway.reload(broken), /worker \d+ did not take it: ENOENT/)
+    assert.deepEqual(await answers(), ['first', 'first', 'first', 'first'])
+    const { pids } = gateway
+    process.kill(pids[0] as number, 'SIGKILL')
+    while (gateway.pids.length < 2 || gateway.pids.includes(pids[0] as number)) await delay(20)
+    assert.deepEqual(await answers(), ['first', 'first', 'first', 'first'])
+    assert.equal(errors.length, 1, errors.join('\n'))
+    // One that is killed while it is told: the other one, and its successor, go by the new one.
+    const next = { ...gateway.config, clusters: [changed] } as Config
+    const reloading = gateway.reload(next)
+    process.kill(gateway.pids[0] as number, 'SIGKILL')
+    await reloading
+    while (gateway.pids.length < 2) await delay(20)
+    assert.deepEqual(await answers(), ['second', 'second', 'second', 'second'])
+  })
+
   test('drain together: what runs finishes, on both', async () => {
     let arrived = 0
     const bothArrived = Promise.withResolvers<void>()
