@@ -244,7 +244,8 @@ test('a WebSocket goes on when its route and its cluster are gone', async () => 
   })
   const other = await origin('other')
   await using gateway = await startGateway(config({ clusters: { app: [server.port] }, routes: all('app') }))
-  const socket = await connectWebSocket((gateway.addresses[0]?.url as string).replace('http', 'ws'))
+  const { url } = gateway.addresses[0] as { url: string }
+  const socket = await connectWebSocket(url.replace('http', 'ws'))
   for (const text of ['one', 'two', 'three']) {
     await socket.write(text)
     assert.equal(await socket.read(), text)
