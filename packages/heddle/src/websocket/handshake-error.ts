@@ -10,12 +10,18 @@ export class HandshakeError extends HeddleError {
   readonly url: string
   /** Of the answer; 101 or 200 if something else was wrong with it. 0: there was none, since the server cannot be asked. */
   readonly status: number
+  /**
+   * What the answer said, if it was text (no page) and came with it: the first line, without control characters, 200
+   * characters at most. Else ''. It is the server's word: trust it no more than the server.
+   */
+  readonly text: string
   readonly #fields: Fields
 
-  constructor(url: string, status: number, fields: Fields, what: string, cause?: unknown) {
-    super('HANDSHAKE_FAILED', `${url}: ${what}`, { cause })
+  constructor(url: string, status: number, fields: Fields, what: string, cause?: unknown, text = '') {
+    super('HANDSHAKE_FAILED', `${url}: ${what}${text === '' ? '' : `; the server says ${JSON.stringify(text)}`}`, { cause })
     this.url = url
     this.status = status
+    this.text = text
     this.#fields = fields
   }
 

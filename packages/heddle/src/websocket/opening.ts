@@ -16,11 +16,15 @@ import {
 import { Alarm } from '../io/index.ts'
 import { unwatchAbort, watchAbort, type Abortable } from '../web/index.ts'
 import { CloseCode, readAnswer, type Agreement } from '../ws/index.ts'
+import { answerTextOf, type AnswerText } from './answer-text.ts'
 import type { Handshake } from './connect-options.ts'
 import { HandshakeError, unexpectedStatus } from './handshake-error.ts'
 import type { Closed } from './socket-handler.ts'
 import { Socket } from './socket.ts'
 import { labelOf } from './url.ts'
+
+/** ms that the text of an answer may take behind its head: most come with it. */
+const textTime = 100
 
 /** Who wants the socket. */
 export interface OpeningOwner {
@@ -50,6 +54,10 @@ export class Opening implements ClientExchangeHandler, Abortable {
   #exchange: Exchange | undefined
   #socket: Socket | undefined
   #watching: boolean
+  /** An answer that opens nothing, and its text, which is waited for until the alarm. */
+  #refusal: Head | undefined
+  #text: AnswerText | undefined
+  #textAlarm: Alarm | undefined
   /** The owner knows how it went. */
   #settled: boolean
   #failed: boolean
@@ -65,6 +73,9 @@ export class Opening implements ClientExchangeHandler, Abortable {
     this.#exchange = undefined
     this.#socket = undefined
     this.#watching = false
+    this.#refusal = undefined
+    this.#text = undefined
+    this.#textAlarm = undefined
     this.#settled = false
     this.#failed = false
     this.#reason = undefined
@@ -102,6 +113,7 @@ export class Opening implements ClientExchangeHandler, Abortable {
   }
 
   #expire(): void {
+    if (this.#refusal !== undefined) return this.#refuseSoFar()
     const what = this.#exchange === undefined ? 'no connection was to be had' : 'the server gave no answer'
     const message = `${this.#label}: ${what} within ${this.#handshake.timeout} ms`
     this.fail(new TimeoutError(this.#exchange === undefined ? 'queue' : 'head', message), CancelReason.Timeout)
@@ -142,7 +154,7 @@ export class Opening implements ClientExchangeHandler, Abortable {
     const exchange = this.#exchange
     if (exchange === undefined || this.#failed || status < 200) return
     if (status >= 300 || exchange.upgradeIgnored === true) {
-      return this.#refuse(head, unexpectedStatus(status, exchange.protocol, fieldValue(fields, 'location')))
+      return this.#hear(head, end)
     }
     if (end) return this.#refuse(head, 'the server closed the WebSocket as it opened it, without a Close')
     const { offer } = this.#handshake
@@ -155,9 +167,29 @@ export class Opening implements ClientExchangeHandler, Abortable {
     this.#open(exchange, agreement)
   }
 
+  /** An ordinary answer. What it says is part of the error, if it comes with it or soon after. */
+  #hear(head: Head, end: boolean): void {
+    this.#refusal = head
+    this.#text = end ? undefined : answerTextOf(head.fields)
+    if (this.#text === undefined) return this.#refuseSoFar()
+    const { clock } = this.#handshake.client
+    this.#textAlarm = new Alarm(() => this.#refuseSoFar())
+    clock.set(this.#textAlarm, clock.now() + textTime)
+  }
+
+  /** Tells of the answer, with what has come of its text. */
+  #refuseSoFar(): void {
+    this.fail(this.#refused(this.#refusal as Head))
+  }
+
+  #refused({ status, fields }: Head): HandshakeError {
+    const what = unexpectedStatus(status, (this.#exchange as Exchange).protocol, fieldValue(fields, 'location'))
+    return new HandshakeError(this.#label, status, fields, what, undefined, this.#text?.text)
+  }
+
   #refuse({ status, fields }: Head, what: string, cause?: unknown): void {
     // Over HTTP/1.1 what opens a tunnel is a 101, whatever its head says here.
-    const isSwitch = status < 300 && this.#exchange?.protocol === 'h1' && this.#exchange.upgradeIgnored !== true
+    const isSwitch = this.#exchange?.protocol === 'h1'
     this.fail(new HandshakeError(this.#label, isSwitch ? 101 : status, fields, what, cause))
   }
 
@@ -177,6 +209,7 @@ export class Opening implements ClientExchangeHandler, Abortable {
 
   onShutdown(): void {
     if (this.#socket !== undefined) this.#socket.close(CloseCode.GoingAway)
+    else if (this.#refusal !== undefined) this.#refuseSoFar()
     else this.fail(new CancelledError(CancelReason.Cancelled, `${this.#label}: the client was closed before the WebSocket was open`))
   }
 
@@ -184,7 +217,9 @@ export class Opening implements ClientExchangeHandler, Abortable {
     if (!this.#failed) {
       this.#failed = true
       const isEnd = error === undefined
-      this.#reason = isEnd ? new PeerError('PEER_CLOSED', `${this.#label}: the server closed without an answer`) : this.#explained(error)
+      if (this.#refusal !== undefined) this.#reason = this.#refused(this.#refusal)
+      else
+        this.#reason = isEnd ? new PeerError('PEER_CLOSED', `${this.#label}: the server closed without an answer`) : this.#explained(error)
     }
     this.#settle()
   }
@@ -208,15 +243,22 @@ export class Opening implements ClientExchangeHandler, Abortable {
   #release(): void {
     const { client, signal } = this.#handshake
     if (this.#alarm !== undefined) client.clock.clear(this.#alarm)
+    if (this.#textAlarm !== undefined) client.clock.clear(this.#textAlarm)
     if (this.#watching) unwatchAbort(signal as AbortSignal, this)
     this.#watching = false
   }
 
-  // What comes of an answer that opens nothing is for nobody.
-  onData(_buffer: Uint8Array, start: number, limit: number): void {
+  // What comes of an answer that opens nothing is for its error, or nobody.
+  onData(buffer: Uint8Array, start: number, limit: number, end: boolean): void {
     this.#exchange?.consume(limit - start)
+    const text = this.#text
+    if (text === undefined || this.#failed) return
+    text.receive(buffer, start, limit)
+    if (end || text.complete) this.#refuseSoFar()
   }
-  onTrailers(): void {}
+  onTrailers(): void {
+    if (this.#text !== undefined) this.#refuseSoFar()
+  }
   onSent(): void {}
   onPriority(): void {}
 }

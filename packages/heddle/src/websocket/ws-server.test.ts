@@ -267,7 +267,7 @@ onBoth('upgrades are refused as the options say', async (t, version) => {
 
 onBoth('a promise is no decision: it would let everybody in', async (t, version) => {
   for (const verdict of [async () => false, () => Promise.reject(new Error('of the program'))]) {
-    const { visit, told } = await open(t, version, { verifyClient: (_info) => verdict() as never })
+    const { visit, told } = await open(t, version, { verifyClient: ((_info: VerifyInfo) => verdict()) as never })
     await assert.rejects(visit())
     const [error] = told as [HeddleError]
     assert.match(error.message, /what verifyClient returns must be true or false \(or give it a callback\), not a Promise/)
