@@ -1,9 +1,12 @@
 /** A peer that takes nothing, and a program that goes on sending. */
 import assert from 'node:assert/strict'
+import { test } from 'node:test'
 import { worldTest } from '../testing/index.ts'
 import { prepare } from './prepared-message.ts'
 import { Socket } from './socket.ts'
+import { limitsOf } from './socket-settings.ts'
 import { versions, WebSocketStage } from './stage.test.ts'
+import { webSocketOver } from './web-socket.ts'
 
 const http2 = { streamWindow: 65_536, maxWindow: 65_536 }
 const limits = { maxBufferedAmount: 200_000 }
@@ -91,7 +94,31 @@ for (const version of versions) {
     stage.finish()
   })
 
-  worldTest(`${version}: by default a client may have any amount waiting, in messages of any size`, { seeds: 1 }, async (world) => {
+  worldTest(
+    `${version}: a client that echoes to a server that reads nothing ends, and its program is told`,
+    { seeds: 1 },
+    async (world) => {
+      const stage = new WebSocketStage(world, version, { link: { capacity: 65_536 }, http2 })
+      const [client, server] = stage.sockets({ limits }, { limits: { maxUnreadSize: 1 } })
+      const webSocket = webSocketOver(client, 'ws://h/', world)
+      const told: string[] = []
+      webSocket.addEventListener('error', ({ error }) => told.push(`error ${(error as { code: string }).code}`))
+      webSocket.addEventListener('close', ({ code, wasClean }) => told.push(`close ${code} ${wasClean}`))
+      webSocket.addEventListener('message', ({ data }) => webSocket.send(data))
+      for (let i = 0; i < 1_000 && server.state === 'open'; i++) {
+        server.post(new Uint8Array(10_000))
+        await world.settle()
+      }
+      await world.complete(webSocket.closed)
+      await world.settle()
+      assert.deepEqual(told, ['error QUEUE_FULL', 'close 1006 false'])
+      server.abort()
+      await world.complete(server.closed)
+      stage.finish()
+    },
+  )
+
+  worldTest(`${version}: by default a client may have more waiting than a server, in messages of any size`, { seeds: 1 }, async (world) => {
     const stage = new WebSocketStage(world, version, { link: { capacity: 65_536 }, http2 })
     const [client, server] = stage.sockets({}, { limits: { maxMessageSize: 20_000_000 } })
     for (const size of [20_000_000, ...Array.from({ length: 200 }, () => 10_000)]) client.post(new Uint8Array(size))
@@ -103,3 +130,12 @@ for (const version of versions) {
     stage.finish()
   })
 }
+
+test('the defaults of both roles, and none if the program says so', () => {
+  assert.deepEqual(
+    [limitsOf(undefined, 'server').maxBufferedAmount, limitsOf(undefined, 'client').maxBufferedAmount],
+    [16_777_216, 268_435_456],
+  )
+  assert.equal(limitsOf({ maxBufferedAmount: Infinity }, 'client').maxBufferedAmount, Infinity)
+  assert.equal(limitsOf({ closeTimeout: 1 }, 'client').maxBufferedAmount, 268_435_456)
+})

@@ -17,8 +17,9 @@ export interface SocketLimits extends WebSocketLimits {
   readonly maxUnreadSize: number
   /**
    * Bytes of messages that wait to be taken by the peer (`bufferedAmount`, and 32 for each), with which another is one
-   * too many. Default 16 MiB for a server, Infinity for a client. A single message may be larger. On excess: the
-   * connection is aborted, QUEUE_FULL. So a client that sends, and reads no answers, costs a server no more.
+   * too many. Default 16 MiB for a server, 256 MiB for a client. A single message may be larger. On excess: the
+   * connection is aborted, QUEUE_FULL, which is told as every failure is. So a peer that sends, and reads no answers,
+   * costs no more. Infinity: whatever the program sends waits.
    */
   readonly maxBufferedAmount: number
 }

@@ -20,15 +20,15 @@ import {
 } from './option-checks.ts'
 import type { SocketDeflate, SocketLimits, SocketOptions } from './socket-options.ts'
 
-/** The limits of a server's socket when nothing is said; a client's has no `maxBufferedAmount`. */
+/** The limits of a server's socket when nothing is said; a client's `maxBufferedAmount` is 256 MiB. */
 export const socketLimits: SocketLimits = Object.freeze({
   ...webSocketLimits,
   closeTimeout: 5_000,
   maxUnreadSize: 65_536,
   maxBufferedAmount: 16_777_216,
 })
-/** What a client sends is what its own program wants to be sent. */
-const clientLimits: SocketLimits = Object.freeze({ ...socketLimits, maxBufferedAmount: Infinity })
+/** What a client sends is what its own program wants to be sent, as a rule: one that echoes sends what its server wants. */
+const clientLimits: SocketLimits = Object.freeze({ ...socketLimits, maxBufferedAmount: 268_435_456 })
 
 const role: Check = check("'client' or 'server'", (value) => value === 'client' || value === 'server')
 const checks: OptionChecks<SocketOptions> = {
