@@ -226,21 +226,23 @@ describe('stopping', () => {
     await assert.rejects(fetch(`${gateway.adminUrl}/healthz`))
   })
 
-  test('cuts what is left at the deadline', async () => {
+  test('answers who has no response shortly before the deadline, and cuts what is left then', async () => {
     const arrived = Promise.withResolvers<void>()
-    await using origin = await originOf(() => {
+    await using origin = await originOf((path) => {
+      if (path === '/api/begun') return new Response(new ReadableStream({ start: (controller) => controller.enqueue(Buffer.from('x')) }))
       arrived.resolve()
       return new Promise(() => {})
     })
     const gateway = await startGateway(parseConfig(configFor(origin)))
-    const running = fetch(`${gateway.addresses[0]?.url}/api`)
-    const outcome = running.then(
-      (response) => response.status,
-      () => 'cut',
-    )
+    const url = `${gateway.addresses[0]?.url}/api`
+    const begun = await fetch(`${url}/begun`)
+    const waiting = fetch(url)
     await arrived.promise
-    await gateway.close({ deadline: 50 })
-    assert.notEqual(await outcome, 200)
+    const closed = gateway.close({ deadline: 300 })
+    const { status, headers } = await waiting
+    assert.deepEqual([status, headers.get('heddle-reason'), headers.get('connection')], [503, 'shutdown', 'close'])
+    await assert.rejects(begun.text())
+    await closed
     await origin.close({ deadline: 0 })
   })
 })

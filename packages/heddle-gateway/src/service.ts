@@ -14,6 +14,9 @@ import { Cluster } from './upstream/index.ts'
 /** The same trouble again and again, EMFILE for example, is told once in so many ms. */
 const reportInterval = 10_000
 
+/** At most so many ms before connections are cut, who waits for a response is told. */
+const lastWordsTime = 500
+
 /** What of both is spoken with a client that can do either. */
 const preference: readonly HttpVersion[] = ['h2', 'h1']
 const alpnNames: Readonly<Record<HttpVersion, ServedProtocol>> = { h1: 'http/1.1', h2: 'h2' }
@@ -203,6 +206,8 @@ export class Service {
     // Of a shorter deadline tunnels have the same share.
     this.#proxy.tunnels.end(deadline < drainTimeout ? (tunnelGrace * deadline) / drainTimeout : tunnelGrace)
     this.#proxy.tunnels.cut(deadline)
+    // What is said then must have left before the cut.
+    this.#proxy.end(Math.max(deadline - lastWordsTime, deadline * 0.9))
     this.#closing ??= this.#finish(closed)
     return this.#closing
   }

@@ -65,6 +65,25 @@ for (const [name, open] of Object.entries(clients)) {
     assert.equal((await client.call({ method: 'Unary', messages: nothing })).code, status.UNAVAILABLE)
   })
 
+  test(`what is left to ${name} at the end of a gateway's drainTimeout is UNAVAILABLE`, quick, async (t) => {
+    const folder = openFolder(t)
+    const { plain } = await jsGrpcServer(t, folder)
+    const { gateway, plain: port } = await openGateway(t, folder, { port: plain, protocol: 'h2c' })
+    const client: GrpcClient = open(t, false, port, folder)
+    await client.call({ method: 'Unary', messages: nothing })
+    // One without a response, one in the middle of one, one whose client reads slower than its server writes.
+    const waiting = client.call({ method: 'Wait', messages: nothing })
+    const streaming = client.call({ method: 'Server', messages: [Buffer.from('1000000 1000')] })
+    const talking = client.call({ method: 'Both', messages: Array.from({ length: 1_000_000 }, () => Buffer.from('x')), inTurn: true })
+    while ((await gateway.stats()).requests.active < 3) await pause(1)
+    await pause(100)
+    await gateway.close({ deadline: 300 })
+    const { code, message } = await waiting
+    assert.deepEqual([status[code], message], ['UNAVAILABLE', 'gateway: shutdown'])
+    assert.equal(status[(await streaming).code], 'UNAVAILABLE')
+    assert.equal(status[(await talking).code], 'UNAVAILABLE')
+  })
+
   test(`a server that dies while it streams to ${name}`, quick, async (t) => {
     const folder = openFolder(t)
     const dying = new Running(t, tool('peer'), ['grpc-server', '-cert', folder.cert, '-key', folder.key])

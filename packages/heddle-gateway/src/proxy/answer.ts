@@ -1,5 +1,5 @@
-import { reasonPhrase, type Fields } from 'heddle/http'
-import type { GrpcCall } from '../record.ts'
+import { reasonPhrase, type Exchange, type Fields } from 'heddle/http'
+import type { GrpcCall, RequestRecord } from '../record.ts'
 import { statusOfReason } from './grpc.ts'
 import { statuses, type Reason } from './reason.ts'
 
@@ -55,6 +55,16 @@ function grpcAnswerFor(reason: Reason, wireCode: number | undefined): Answer {
     grpcAnswers.set(key, answer)
   }
   return answer
+}
+
+/**
+ * Ends the response to a call of gRPC between two of its messages, for `reason`: trailers tell more than a reset, which
+ * has no code that means UNAVAILABLE for a call that was begun (RFC 9113 §8.7).
+ */
+export function endCall(exchange: Exchange, record: RequestRecord, reason: Reason): void {
+  record.reason ||= reason
+  record.grpcStatus = statusOfReason(reason)
+  exchange.sendTrailers(['grpc-status', String(record.grpcStatus), 'grpc-message', `gateway: ${reason}`, 'heddle-reason', reason])
 }
 
 function statusOf(reason: Reason): number {

@@ -1,6 +1,5 @@
 import {
   CancelReason,
-  isIdempotent,
   responseHead,
   UsageError,
   type Exchange,
@@ -13,34 +12,24 @@ import {
 import { Alarm } from 'heddle/io'
 import type { RequestRecord } from '../record.ts'
 import type { Endpoint } from '../upstream/index.ts'
-import { answerFor, type Answer } from './answer.ts'
+import { answerFor, endCall, type Answer } from './answer.ts'
 import { Attempt } from './attempt.ts'
 import type { DeadlineQueue, Waiting } from './deadlines.ts'
-import { grpcStatusOf, statusOfHttp, statusOfReason } from './grpc.ts'
+import { grpcStatusOf, statusOfReason } from './grpc.ts'
 import { IdleWatch } from './idle-watch.ts'
-import { planRequest, Refusal, type Plan } from './plan.ts'
+import { MessageTracker } from './message-tracker.ts'
 import type { Peer } from './peer.ts'
+import { Phase } from './phase.ts'
+import { planRequest, Refusal, type Plan } from './plan.ts'
 import type { ListenerState, Proxy } from './proxy.ts'
 import { clientCancelReason, upstreamCancelReason, type Reason } from './reason.ts'
-import { recordClientError, startRecord } from './recording.ts'
+import { finishRecord, recordClientError, startRecord } from './recording.ts'
 import { RequestContent } from './request-content.ts'
 import { requestTrailers } from './request-fields.ts'
+import { endpointForRetry } from './retry.ts'
 import { Tunnel, type TunnelOwner } from './tunnel.ts'
+import type { Underway } from './underway.ts'
 import { limitResponse } from './window-growth.ts'
-
-/**
- * How far a request has come.
- *
- * ```
- *            admitted          response head             both ended
- * Reading ───────────▶ Trying ──────────────▶ Responding ──────────▶ Closed
- *    │                 │ │ ▲ └ 2xx to CONNECT ▶ Tunnel ─────────────────▲
- *    │         refused │ └─┘ another endpoint                           │
- *    └─────────────────┴──────▶ Answered (by the gateway itself) ───────┘
- * ```
- */
-const Phase = { Reading: 0, Trying: 1, Responding: 2, Tunnel: 3, Answered: 4, Closed: 5 } as const
-type Phase = (typeof Phase)[keyof typeof Phase]
 
 /**
  * One request on its way through: the handler of the client's exchange, and what holds it together
@@ -48,7 +37,7 @@ type Phase = (typeof Phase)[keyof typeof Phase]
  * from gets credit for what the other side's connection has taken, so a slow reader slows its writer
  * and nothing piles up here.
  */
-export class Forward implements ExchangeHandler, Waiting, TunnelOwner {
+export class Forward implements ExchangeHandler, Waiting, Underway, TunnelOwner {
   readonly proxy: Proxy
   readonly listener: ListenerState
   readonly exchange: Exchange
@@ -56,6 +45,8 @@ export class Forward implements ExchangeHandler, Waiting, TunnelOwner {
   deadline: Instant
   before: Waiting | undefined
   after: Waiting | undefined
+  previous: Underway | undefined
+  next: Underway | undefined
   phase: Phase
   /** From the head to the close. */
   record: RequestRecord | undefined
@@ -77,6 +68,8 @@ export class Forward implements ExchangeHandler, Waiting, TunnelOwner {
   credited: number
   /** Response content that came. */
   received: number
+  /** Of the response to a call of gRPC: where trailers may come. */
+  messages: MessageTracker | undefined
   /** Of a response whose silence it is on us to notice. */
   watch: IdleWatch | undefined
   /** From the moment it is open. It may have to go on for a while when the client has gone. */
@@ -92,6 +85,8 @@ export class Forward implements ExchangeHandler, Waiting, TunnelOwner {
     this.deadline = Infinity
     this.before = undefined
     this.after = undefined
+    this.previous = undefined
+    this.next = undefined
     this.phase = Phase.Reading
     this.record = undefined
     this.startedAt = 0
@@ -105,6 +100,7 @@ export class Forward implements ExchangeHandler, Waiting, TunnelOwner {
     this.responseEnded = false
     this.credited = 0
     this.received = 0
+    this.messages = undefined
     this.watch = undefined
     this.tunnel = undefined
     this.alarm = undefined
@@ -117,7 +113,7 @@ export class Forward implements ExchangeHandler, Waiting, TunnelOwner {
     this.startedAt = proxy.clock.now()
     this.content.ended = end
     this.record = startRecord(exchange, listener.config.name, head, proxy.clock.wallTime())
-    proxy.startRequest(listener)
+    proxy.startRequest(this)
     this.admit(head, this.record)
   }
 
@@ -188,12 +184,8 @@ export class Forward implements ExchangeHandler, Waiting, TunnelOwner {
     this.attempt = undefined
     this.record = undefined
     this.content.drop()
-    if (record.grpc !== undefined && record.grpcStatus < 0) {
-      record.grpcStatus = record.reason === '' ? statusOfHttp(record.status) : statusOfReason(record.reason as Reason)
-    }
-    record.duration = now - this.startedAt
-    if (attempt !== undefined) record.upstreamDuration = now - attempt.startedAt
-    proxy.endRequest(record)
+    finishRecord(record, now - this.startedAt, attempt === undefined ? -1 : now - attempt.startedAt)
+    proxy.endRequest(this, record)
   }
 
   // ── The upstream leg ────────────────────────────────────────────────────────────────────────────
@@ -264,7 +256,10 @@ export class Forward implements ExchangeHandler, Waiting, TunnelOwner {
       // Trailers-only, if it is an answer of gRPC.
       if (record.grpc !== undefined) record.grpcStatus = grpcStatusOf(head.fields)
       this.endResponse()
-    } else this.watchResponse()
+    } else {
+      if (record.grpc !== undefined) this.messages = new MessageTracker()
+      this.watchResponse()
+    }
   }
 
   onUpstreamData(buffer: Uint8Array, start: number, limit: number, end: boolean): void {
@@ -273,6 +268,7 @@ export class Forward implements ExchangeHandler, Waiting, TunnelOwner {
       return
     }
     this.received += limit - start
+    this.messages?.pass(buffer, start, limit)
     this.exchange.sendData(buffer, start, limit, end)
     if (this.watch !== undefined) this.watch.lastActivity = this.proxy.clock.now()
     if (end && this.phase === Phase.Responding) this.endResponse()
@@ -330,6 +326,22 @@ export class Forward implements ExchangeHandler, Waiting, TunnelOwner {
     }
   }
 
+  /**
+   * The connection is cut in a moment. An answer can still be given, and to a call of gRPC a status between two
+   * messages; what is left is no message to anyone.
+   */
+  onShutdown(): void {
+    const { phase, exchange } = this
+    const atBoundary = phase === Phase.Responding && !this.responseEnded && this.messages?.atBoundary === true
+    const endsCall = atBoundary && exchange.protocol !== 'h1'
+    if (phase !== Phase.Trying && !endsCall) return
+    this.attempt?.cancel(CancelReason.Cancelled)
+    if (endsCall) {
+      endCall(exchange, this.record as RequestRecord, 'shutdown')
+      this.endResponse()
+    } else this.refuse('shutdown')
+  }
+
   onTunnelOver(): void {
     this.proxy.tunnels.forget(this.tunnel as Tunnel)
   }
@@ -345,8 +357,7 @@ export class Forward implements ExchangeHandler, Waiting, TunnelOwner {
   }
 
   private onResponseIdle(now: Instant): void {
-    const record = this.record as RequestRecord
-    if (this.received > record.responseSize) {
+    if (this.received > (this.record as RequestRecord).responseSize) {
       // It waits for its client. How long that may take is the listener's affair.
       ;(this.watch as IdleWatch).lastActivity = now
       return
@@ -358,7 +369,6 @@ export class Forward implements ExchangeHandler, Waiting, TunnelOwner {
   private stopClocks(): void {
     this.deadlineQueue?.remove(this)
     this.watch?.stop()
-    this.watch = undefined
     if (this.alarm !== undefined) this.proxy.clock.clear(this.alarm)
   }
 
@@ -421,16 +431,10 @@ export class Forward implements ExchangeHandler, Waiting, TunnelOwner {
 
   /** Tries once more if that can do no harm. */
   private retry(attempt: Attempt, error: HeddleError): boolean {
+    if (!this.content.replayable) return false
     const plan = this.plan as Plan
     const record = this.record as RequestRecord
-    if (!this.content.replayable || record.attempts > plan.route.config.retry.attempts) return false
-    const stale = attempt.wasStale(error)
-    // RFC 9110 §9.2.2: what may have been acted on is sent again only if that changes nothing.
-    if (!error.unprocessed && !(stale && isIdempotent(plan.head.method))) return false
-    const tried = (this.tried ??= [])
-    tried.push(attempt.endpoint)
-    // An endpoint that closed an old connection may be well. What it refused the pool has offered to it several times.
-    const next = plan.cluster.pick(tried) ?? (stale ? attempt.endpoint : undefined)
+    const next = endpointForRetry(plan, attempt, error, record.attempts, (this.tried ??= []))
     if (next === undefined) return false
     this.start(next, plan, record)
     return true
@@ -486,7 +490,6 @@ export class Forward implements ExchangeHandler, Waiting, TunnelOwner {
   private endResponse(): void {
     this.responseEnded = true
     this.watch?.stop()
-    this.watch = undefined
     if (this.content.ended) return
     // RFC 9112 §9.6: the answer came early; nobody reads the rest of the request.
     this.exchange.discard()

@@ -18,9 +18,11 @@ import { Forward } from './forward.ts'
 import { Peer } from './peer.ts'
 import { RecentHeads } from './recent-heads.ts'
 import { RouteState } from './route-state.ts'
+import { Term } from './term.ts'
 import { TrustList } from './trust.ts'
 import type { Tunnel } from './tunnel.ts'
 import { Tunnels } from './tunnels.ts'
+import { UnderwayList } from './underway.ts'
 
 /** What the proxy needs of the router. */
 export interface RequestRouter {
@@ -43,12 +45,14 @@ export class Proxy {
   readonly observer: ProxyObserver
   router: RequestRouter
   #clusters: ReadonlyMap<string, Cluster>
-  /** Requests under way, tunnels included. */
-  active: number
+  /** Requests, tunnels included. */
+  readonly underway: UnderwayList
   readonly tunnels: Tunnels
   /** By name. */
   readonly #listeners: Map<string, ListenerState>
   readonly #routes: Map<RouteConfig, RouteState>
+  /** When those that are under way end, so far as they can. */
+  readonly #end: Term
   /** By timeout. */
   readonly #deadlines: Map<number, DeadlineQueue>
 
@@ -57,7 +61,8 @@ export class Proxy {
     this.observer = options.observer
     this.router = options.router
     this.#clusters = options.clusters
-    this.active = 0
+    this.underway = new UnderwayList()
+    this.#end = new Term(options.clock, () => this.underway.shutdown())
     this.tunnels = new Tunnels(options.clock)
     this.#listeners = new Map(options.config.listeners.map((listener) => [listener.name, new ListenerState(listener)]))
     this.#routes = new Map()
@@ -94,15 +99,28 @@ export class Proxy {
     return route
   }
 
+  /**
+   * Ends, `ms` from now, what can be ended by more than a cut: requests without a response, and calls of gRPC.
+   * A second call may bring that forward.
+   */
+  end(ms: number): void {
+    this.#end.set(ms)
+  }
+
+  /** Requests under way, tunnels included. */
+  get active(): number {
+    return this.underway.length
+  }
+
   /** Requests of `listener` that wait for an upstream connection, or for a stream on one. */
   waiting(listener: ListenerConfig): number {
     return this.#listeners.get(listener.name)?.waiting ?? 0
   }
 
   /** A request's head is there. */
-  startRequest(listener: ListenerState): void {
-    this.active++
-    this.observer.onRequestStart(listener.config.name)
+  startRequest(request: Forward): void {
+    this.underway.add(request)
+    this.observer.onRequestStart(request.listener.config.name)
   }
 
   /** A tunnel is open. */
@@ -112,8 +130,8 @@ export class Proxy {
   }
 
   /** A request's exchange is over. */
-  endRequest(record: RequestRecord): void {
-    this.active--
+  endRequest(request: Forward, record: RequestRecord): void {
+    this.underway.remove(request)
     this.observer.onRequestEnd(record)
   }
 

@@ -1,5 +1,7 @@
 import { ProtocolError, TimeoutError, type Exchange, type Head, type HeddleError } from 'heddle/http'
 import type { RequestRecord } from '../record.ts'
+import { statusOfHttp, statusOfReason } from './grpc.ts'
+import type { Reason } from './reason.ts'
 
 /** The record of a request that begins. */
 export function startRecord(exchange: Exchange, listener: string, head: Head, startedAt: number): RequestRecord {
@@ -42,4 +44,13 @@ export function recordClientError(record: RequestRecord, error: HeddleError): vo
     record.reason ||= 'internal_error'
     if (record.status === 0) record.status = 500
   } else record.reason ||= error.code === 'SHUTDOWN' ? 'shutdown' : 'client_closed'
+}
+
+/** The request is over. Durations are ms; `upstreamDuration` is -1 if there is no attempt to tell of. */
+export function finishRecord(record: RequestRecord, duration: number, upstreamDuration: number): void {
+  if (record.grpc !== undefined && record.grpcStatus < 0) {
+    record.grpcStatus = record.reason === '' ? statusOfHttp(record.status) : statusOfReason(record.reason as Reason)
+  }
+  record.duration = duration
+  record.upstreamDuration = upstreamDuration
 }

@@ -1,4 +1,5 @@
-import { Alarm, type Clock } from 'heddle/io'
+import type { Clock } from 'heddle/io'
+import { Term } from './term.ts'
 import type { Tunnel } from './tunnel.ts'
 
 /** The tunnels of a gateway, and what becomes of them when it stops. */
@@ -61,33 +62,5 @@ export class Tunnels {
     this.#end.set(0)
     if (this.#lingering.size > 0) await new Promise<void>((resolve) => this.#whenOver.push(resolve))
     this.#cut.set(0)
-  }
-}
-
-/** An instant that can only be brought forward, and what happens then. */
-class Term {
-  isOver: boolean
-  readonly #clock: Clock
-  readonly #alarm: Alarm
-  readonly #task: () => void
-
-  constructor(clock: Clock, task: () => void) {
-    this.isOver = false
-    this.#clock = clock
-    this.#alarm = new Alarm(() => this.#expire())
-    this.#task = task
-  }
-
-  set(ms: number): void {
-    if (this.isOver) return
-    const at = this.#clock.now() + ms
-    if (ms <= 0) this.#expire()
-    else if (this.#alarm.list === undefined || at < this.#alarm.deadline) this.#clock.set(this.#alarm, at)
-  }
-
-  #expire(): void {
-    this.#clock.clear(this.#alarm)
-    this.isOver = true
-    this.#task()
   }
 }
