@@ -23,6 +23,11 @@ test('an option that is none is refused by its name, and not taken for the defau
     [{ tls: { rejectUnauthorised: true } }, 'Client: there is no option tls.rejectUnauthorised; did you mean tls.rejectUnauthorized?'],
     [{ tls: { alpn: ['h2'] } }, 'Client: tls.alpn is what the client chooses itself'],
     [{ proxy: { url: 'http://proxy.test', no_proxy: '*' } }, 'Client: there is no option proxy.no_proxy; did you mean proxy.noProxy?'],
+    [{ h2c: 1 }, 'h2c must be true or false'],
+    [{ coalesce: 'true' }, 'coalesce must be true or false'],
+    [{ http2: { pingIntervall: 3 } }, 'Client: there is no option http2.pingIntervall; did you mean http2.pingInterval?'],
+    [{ http2: { streamWindow: 0 } }, 'Client: http2.streamWindow must be a whole number from 1 to 2,147,483,647'],
+    [{ http2: { maxWindow: Infinity } }, 'Client: http2.maxWindow must be a whole number from 1 to 2,147,483,647'],
     [null, 'Client: the options must be an object'],
   ]
   for (const [options, message] of refused) assert.equal(refusal(options), message)

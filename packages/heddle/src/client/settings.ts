@@ -1,6 +1,6 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { clientLimits as http1Limits } from '../h1/index.ts'
-import { clientLimits, ResetCounts, type Http2Limits } from '../h2/index.ts'
+import { checkedLimits, clientLimits, ResetCounts, type Http2Limits } from '../h2/index.ts'
 import { checkLimits, checkOptionNames, UsageError } from '../http/index.ts'
 import { checkTlsClientOptions, dial, systemClock, TlsSessions, type Clock, type TlsClientOptions } from '../io/index.ts'
 import { makeEngine as heddleEngine, type EngineMaker, type EngineOptions } from './engine.ts'
@@ -64,9 +64,9 @@ export class Settings {
     this.proxy = new ProxyRules(options.proxy ?? 'none', process.env)
     if (options.socketPath !== undefined && this.proxy.any) throw new UsageError('socketPath and proxy exclude each other')
     this.protocols = checkedProtocols(options.protocols)
-    this.h2c = options.h2c === true
+    this.h2c = flag('h2c', options.h2c)
     if (this.h2c && !this.protocols.includes('h2')) throw new UsageError("h2c needs 'h2' among the protocols")
-    this.coalesces = options.coalesce === true
+    this.coalesces = flag('coalesce', options.coalesce)
     this.maxFailuresInRow = count('maxFailuresInRow', options.maxFailuresInRow, 8, 1)
     if (this.coalesces && changesIdentity(options.tls)) {
       throw new UsageError('coalesce relies on the usual check of certificates: no servername, checkServerIdentity or rejectUnauthorized')
@@ -80,7 +80,7 @@ export class Settings {
     this.tlsHttp1 = { ...this.tls, alpn: alpnOf(['h1']) }
     this.resets = new ResetCounts()
     const http1 = options.limits === undefined ? {} : { limits: checkLimits('Client', 'limits', options.limits, http1Limits) }
-    const http2 = options.http2 === undefined ? {} : checkLimits('Client', 'http2', options.http2, clientLimits)
+    const http2 = options.http2 === undefined ? {} : checkedLimits('Client', options.http2)
     this.engines = {
       http1: { websocketKey, websocketAccept, ...http1 },
       http2: { limits: http2Limits(http2), resets: this.resets },
@@ -107,6 +107,11 @@ function count(name: string, value: number | undefined, fallback: number, least:
     throw new UsageError(`${name} must be an integer, at least ${least}, or Infinity`)
   }
   return value
+}
+
+function flag(name: string, value: boolean | undefined): boolean {
+  if (value !== undefined && typeof value !== 'boolean') throw new UsageError(`${name} must be true or false`)
+  return value === true
 }
 
 function choice<T extends string>(name: string, value: T | undefined, choices: readonly [T, ...T[]]): T {

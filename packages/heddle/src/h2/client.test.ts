@@ -50,6 +50,15 @@ test("the client's first words: preface, SETTINGS, the window, and the request b
   assert.equal(exchange.closed, false)
 })
 
+test('a server that answers in HTTP/1.1 is called that', () => {
+  const { engine, peer } = clientScript(new World(), { handshake: false })
+  const recording = open(engine, getHead())
+  peer.peer.want('the preface', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n')
+  peer.peer.send('HTTP/1.1 400 Bad Request\r\nconnection: close\r\n\r\n')
+  peer.peer.world.run()
+  assert.equal(recording.error?.message, 'PROTOCOL_ERROR: the peer speaks HTTP/1.1, not HTTP/2')
+})
+
 test('numbers are given with the head, so they go out in order whatever the order of opening', () => {
   const { peer, engine } = clientScript(new World())
   const [a, b, c] = [open(engine), open(engine), open(engine)]

@@ -19,7 +19,7 @@ import { Exchanges } from './exchanges.ts'
 import { Credit, firstWindow, Windows } from './flow.ts'
 import { ErrorCode, preface } from './frame.ts'
 import { Lifetime, Stage } from './lifetime.ts'
-import type { Http2Limits } from './limits.ts'
+import { largestSetting, type Http2Limits } from './limits.ts'
 import type { Http2Options } from './options.ts'
 import { Notices } from './notices.ts'
 import { Liveness } from './ping.ts'
@@ -127,19 +127,13 @@ export abstract class Connection implements StreamEngine, HttpConnection {
   #start(): void {
     const { limits, sender } = this
     if (!this.isServer) sender.staging.raw(preface)
-    const settings: number[] = [
-      SettingId.InitialWindowSize,
-      limits.streamWindow,
-      SettingId.MaxHeaderListSize,
-      limits.maxFieldSectionSize,
-      SettingId.HeaderTableSize,
-      limits.headerTableSize,
-      // RFC 9218 §2.1
-      SettingId.NoRfc7540Priorities,
-      1,
-    ]
-    if (this.isServer) settings.push(SettingId.MaxConcurrentStreams, limits.maxConcurrentStreams)
-    else settings.push(SettingId.EnablePush, 0)
+    const settings: number[] = [SettingId.InitialWindowSize, limits.streamWindow]
+    // RFC 9113 §6.5.2: there is no limit to these where none is said.
+    if (limits.maxFieldSectionSize <= largestSetting) settings.push(SettingId.MaxHeaderListSize, limits.maxFieldSectionSize)
+    // RFC 9218 §2.1 for the last of these.
+    settings.push(SettingId.HeaderTableSize, limits.headerTableSize, SettingId.NoRfc7540Priorities, 1)
+    if (!this.isServer) settings.push(SettingId.EnablePush, 0)
+    else if (limits.maxConcurrentStreams <= largestSetting) settings.push(SettingId.MaxConcurrentStreams, limits.maxConcurrentStreams)
     if (this.extendedConnect) settings.push(SettingId.EnableConnectProtocol, 1)
     sender.stageSettings(settings)
   }

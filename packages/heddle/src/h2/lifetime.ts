@@ -156,7 +156,7 @@ export class Lifetime {
     const { exchanges } = this.#owner
     this.#close()
     if (exchanges.open === 0) return
-    const error = new PeerError('PEER_CLOSED', 'the peer closed the connection with exchanges open')
+    const error = new PeerError('PEER_CLOSED', 'the peer closed the connection while requests were under way')
     this.error ??= error
     exchanges.closeAll(error, false)
   }

@@ -1,8 +1,10 @@
 import type { SectionLimits } from '../fieldcode/index.ts'
+import { checkLimits, UsageError } from '../http/index.ts'
+import { largestWindow } from './frame.ts'
 
 /** Limits and time limits of one HTTP/2 connection. Every one is an option; times are in ms, sizes in bytes. */
 export interface Http2Limits extends SectionLimits {
-  /** Exchanges the peer may have open at once (SETTINGS_MAX_CONCURRENT_STREAMS). Default 100. On excess: REFUSED_STREAM. */
+  /** Server: exchanges a client may have open at once (SETTINGS_MAX_CONCURRENT_STREAMS); Infinity: no limit is told. Default 100. On excess: REFUSED_STREAM. */
   readonly maxConcurrentStreams: number
   /** CONTINUATION frames of one field block. Default 8. On excess: ENHANCE_YOUR_CALM. */
   readonly maxContinuations: number
@@ -94,6 +96,8 @@ const common = {
 
 /** A server's limits when nothing is said. */
 export const serverLimits: Http2Limits = Object.freeze({ ...common, bodyTimeout: 30_000, drainSize: 262_144, drainTimeout: 500 })
+/** RFC 9113 §6.5.1: values of settings have 32 bits. */
+export const largestSetting = 0xffff_ffff
 /** What a handler may queue for one stream before it is asked to wait, with a piece that is more than that. */
 const pinnedByStream = 163_840
 
@@ -106,3 +110,21 @@ export function serverLimitsWith(given: Partial<Http2Limits>): Http2Limits {
 
 /** A client's limits when nothing is said. */
 export const clientLimits: Http2Limits = Object.freeze({ ...common, bodyTimeout: 60_000, drainSize: 0, drainTimeout: 0 })
+
+/** Limits that a face was given, checked: names, and what can be said on the wire. Throws UsageError. */
+export function checkedLimits(face: string, given: Partial<Http2Limits>): Partial<Http2Limits> {
+  const limits = checkLimits<Http2Limits>(face, 'http2', given, serverLimits)
+  const { maxConcurrentStreams = Infinity } = limits
+  if (maxConcurrentStreams !== Infinity && !Number.isInteger(maxConcurrentStreams)) {
+    throw new UsageError(`${face}: http2.maxConcurrentStreams must be a whole number, or Infinity`)
+  }
+  // RFC 9113 §6.9.1
+  for (const name of ['streamWindow', 'connectionWindow', 'maxWindow'] as const) check(name, limits[name], 1, largestWindow)
+  check('headerTableSize', limits.headerTableSize, 0, largestSetting)
+  return limits
+
+  function check(name: string, value: number | undefined, least: number, most: number): void {
+    if (value === undefined || (Number.isInteger(value) && value >= least && value <= most)) return
+    throw new UsageError(`${face}: http2.${name} must be a whole number from ${least} to ${most.toLocaleString('en')}`)
+  }
+}

@@ -18,6 +18,8 @@ import { DataReceiver } from './receive-data.ts'
 const none = new Uint8Array(0)
 /** Room for a frame that is not complete, at least: most control frames fit. */
 const smallCarry = 64
+/** What an answer of HTTP/1.1 looks like as the length of a frame: `HTT`. */
+const lettersHtt = 0x485454
 
 /**
  * Cuts the byte stream into frames, at any split. DATA goes to its handler as it arrives; every other
@@ -143,7 +145,10 @@ export class Receiver {
     const length = payloadLength(buffer, start)
     this.#frames++
     // RFC 9113 §4.2: we never raise SETTINGS_MAX_FRAME_SIZE.
-    if (length > smallestMaxFrameSize) return this.#fail(ErrorCode.FrameSizeError, `a frame of ${length} octets`)
+    if (length > smallestMaxFrameSize) {
+      if (!this.#settingsSeen && length === lettersHtt) return this.#fail(ErrorCode.ProtocolError, 'the peer speaks HTTP/1.1, not HTTP/2')
+      return this.#fail(ErrorCode.FrameSizeError, `a frame of ${length} octets`)
+    }
     if (!this.#settingsSeen) {
       if (type !== FrameType.Settings || ((buffer[start + 4] as number) & Flag.Ack) !== 0) {
         return this.#fail(ErrorCode.ProtocolError, 'the first frame is not SETTINGS')

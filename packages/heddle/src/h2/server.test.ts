@@ -51,6 +51,19 @@ test("the server's SETTINGS say what it takes", () => {
   peer.wantIdle('that is all')
 })
 
+test('what has no limit is not said to have one', () => {
+  const { peer } = serverScript(new World(), {
+    handshake: false,
+    options: { limits: { maxConcurrentStreams: Infinity, maxFieldSectionSize: 2 ** 32 } },
+  })
+  const { settings } = peer.wantFrame('settings', { type: 'SETTINGS', ack: false })
+  assert.deepEqual(settings, [
+    [SettingId.InitialWindowSize, 1_048_576],
+    [SettingId.HeaderTableSize, 4_096],
+    [SettingId.NoRfc7540Priorities, 1],
+  ])
+})
+
 worldTest('a request in every form of HEADERS arrives the same', { seeds: 10 }, (world) => {
   const { peer, connection } = serverScript(world, { splits: 'random' })
   const fields = [...getFields, 'x-a', 'b', 'cookie', 'a=1', 'cookie', 'b=2']

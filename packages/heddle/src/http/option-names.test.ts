@@ -42,7 +42,7 @@ test('what is near to nothing gets no advice', () => {
 })
 
 test('what is no object is refused', () => {
-  for (const options of [null, undefined, 'port', 8080]) assert.equal(refusal('', options), 'serve: the options must be an object')
+  for (const options of [null, undefined, 'port', 8080, [{}]]) assert.equal(refusal('', options), 'serve: the options must be an object')
   assert.equal(refusal('tls', true), 'serve: tls must be an object')
 })
 

@@ -9,7 +9,7 @@ export type OptionNames<T> = Readonly<Record<keyof T, true>>
  * asked (`serve`, `Client`), `path` where the options are: '' or `limits`.
  */
 export function checkOptionNames(face: string, path: string, options: unknown, known: Readonly<Record<string, unknown>>): void {
-  if (typeof options !== 'object' || options === null) {
+  if (typeof options !== 'object' || options === null || Array.isArray(options)) {
     throw new UsageError(`${face}: ${path === '' ? 'the options' : path} must be an object`)
   }
   for (const name of Object.keys(options)) {

@@ -1,5 +1,5 @@
 import { serverLimits, type Http1Limits, type Http1Options } from '../h1/index.ts'
-import { serverLimits as http2Limits, type Http2Limits, type Http2Options } from '../h2/index.ts'
+import { checkedLimits, serverLimits as http2Limits, type Http2Limits, type Http2Options } from '../h2/index.ts'
 import { checkLimits, UsageError } from '../http/index.ts'
 import type { ServedProtocol, ServeOptions } from './options.ts'
 import { websocketAccept } from './websocket-accept.ts'
@@ -38,7 +38,7 @@ export function http1Options(options: ServeOptions, clock: { httpDate(): string 
 
 /** What HTTP/2 connections are made with. Throws UsageError for limits that are none. */
 export function http2Options(options: ServeOptions, clock: { httpDate(): string }): Http2Options {
-  const own = options.http2 === undefined ? {} : checkLimits('serve', 'http2', options.http2, http2Limits)
+  const own = options.http2 === undefined ? {} : checkedLimits('serve', options.http2)
   return {
     date: clock,
     limits: { ...sharedLimits(options.limits), ...own },

@@ -40,7 +40,7 @@ export async function serve(options: ServeOptions): Promise<Server> {
     path: options.path,
     backlog: options.backlog,
     maxConnections: options.maxConnections,
-    tls: tls === undefined || tls === null ? tls : { ...tls, alpn: tls.alpn ?? protocols },
+    tls: tls === undefined || tls === null || Array.isArray(tls) ? tls : { ...tls, alpn: tls.alpn ?? protocols },
     handshakeTimeout: options.handshakeTimeout,
     maxHandshakes: options.maxHandshakes,
     reusePort: options.reusePort,
