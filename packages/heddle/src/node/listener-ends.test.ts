@@ -46,6 +46,40 @@ onAll('a client that leaves within the response is noticed, and a listener for e
   response.end('and more')
 })
 
+for (const backend of ['h1', 'h2c'] as const) {
+  test(`what a callback or listener throws at the end keeps nobody else from being told (${backend})`, { timeout: 20_000 }, async (t) => {
+    const log: string[] = []
+    const failures = [new Error('of a callback'), new Error('of a listener')]
+    const { client, told } = await open(t, backend, (request, response) => {
+      request.on('error', () => {})
+      request.socket.on('close', () => log.push('socket close'))
+      response.on('close', () => log.push('response close'))
+      if (request.url === '/listener')
+        response.on('close', () => {
+          throw failures[1]
+        })
+      let more = true
+      while (more) more = response.write(Buffer.alloc(1_000_000))
+      if (request.url === '/callback')
+        response.write('x', () => {
+          throw failures[0]
+        })
+      response.write('y', (error) => log.push(error instanceof Error ? 'not sent' : 'sent'))
+    })
+    for (const path of ['/callback', '/listener']) {
+      const talk = client.start({ path }, true)
+      talk.out.end()
+      const { content } = await talk.response
+      content.on('error', () => {})
+      talk.abort()
+      await until(() => log.includes('socket close'), 'the end')
+      assert.deepEqual(log.splice(0), ['not sent', 'response close', 'socket close'], path)
+    }
+    await until(() => told.length === 2, 'onError')
+    assert.deepEqual(told, failures)
+  })
+}
+
 onAll('either stream can be destroyed', async (t, backend) => {
   const log: string[] = []
   const { client, multiplexed } = await open(t, backend, (request, response) => {

@@ -218,9 +218,18 @@ class NodeExchange implements ExchangeHandler, SocketOwner, ResponseOwner {
     const socket = this.#socket as MessageSocket
     // So that the request does not try to take its exchange along.
     socket.destroyed = true
-    if (error !== undefined && !request.destroyed) request.destroy(aborted(error))
-    responseClosed(this.#response as ServerResponse, error)
-    socket.close(error !== undefined)
+    if (error !== undefined && !request.destroyed) this.#tell(() => request.destroy(aborted(error)))
+    this.#tell(() => responseClosed(this.#response as ServerResponse, error))
+    this.#tell(() => socket.close(error !== undefined))
+  }
+
+  /** Listeners that throw keep nobody else from hearing of the end. */
+  #tell(call: () => void): void {
+    try {
+      call()
+    } catch (error) {
+      this.#report(error, this.#request)
+    }
   }
 
   // ── From the program ────────────────────────────────────────────────────────────────────────────

@@ -322,8 +322,24 @@ export class ServerResponse extends NodeServerResponse<IncomingMessage> {
     if (error === undefined && this.finished) this.#finish()
     if (this.writableFinished) return
     this.writableLength = 0
-    for (const { done } of this.#pending.splice(0)) done(error ?? streamDestroyed())
-    this.#close()
+    try {
+      this.#failPending(error ?? streamDestroyed())
+    } finally {
+      this.#close()
+    }
+  }
+
+  /** Every callback is told, whatever one of them throws. Throws what the first one threw. */
+  #failPending(error: Error): void {
+    const thrown: unknown[] = []
+    for (const { done } of this.#pending.splice(0)) {
+      try {
+        done(error)
+      } catch (cause) {
+        thrown.push(cause)
+      }
+    }
+    if (thrown.length > 0) throw thrown[0]
   }
 
   #close(): void {
