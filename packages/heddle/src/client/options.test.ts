@@ -3,6 +3,7 @@ import { test } from 'node:test'
 import { UsageError } from '../http/index.ts'
 import { dial, systemClock, type DialOptions } from '../io/index.ts'
 import { Client } from './index.ts'
+import { Settings } from './settings.ts'
 
 function refusal(options: unknown): string {
   try {
@@ -35,6 +36,15 @@ test('an option that is none is refused by its name, and not taken for the defau
 
 test('options that are known and undefined are as absent', () => {
   assert.equal(refusal({ maxConnections: undefined, limits: { idleTimeout: undefined }, tls: { ca: undefined }, proxy: undefined }), '')
+})
+
+test('limits are those of HTTP/2 as well, unless http2 says otherwise', () => {
+  const { engines } = new Settings({
+    limits: { responseTimeout: 1000, bodyTimeout: 2000, receiveWindow: 3000, drainSize: 4000 },
+    http2: { bodyTimeout: 5000 },
+  })
+  assert.deepEqual(engines.http1.limits, { responseTimeout: 1000, bodyTimeout: 2000, receiveWindow: 3000, drainSize: 4000 })
+  assert.deepEqual(engines.http2.limits, { connectionWindow: 104_857_600, responseTimeout: 1000, bodyTimeout: 5000 })
 })
 
 test('authorities that are none do not stand for those of Node', async () => {

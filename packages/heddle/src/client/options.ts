@@ -73,11 +73,11 @@ export interface ClientOptions {
   /** From `exchange()` to the end of the response. Default Infinity. On excess: TOTAL_TIMEOUT. */
   readonly totalTimeout?: number | undefined
   /**
-   * Limits and time limits of each HTTP/1.1 connection (`responseTimeout`, `bodyTimeout`,
-   * `idleTimeout`, `drainSize`, …) that differ from `clientLimits`.
+   * Limits and time limits of each connection (`responseTimeout`, `bodyTimeout`, `idleTimeout`, …) that differ from
+   * `clientLimits`. Those that HTTP/2 has by the same name hold there too; `drainSize` and `drainTimeout` are of HTTP/1.1.
    */
   readonly limits?: Partial<Http1Limits> | undefined
-  /** Limits and time limits of each HTTP/2 connection (`responseTimeout`, `pingInterval`, `streamWindow`, …) that differ from its defaults. */
+  /** What shall be different over HTTP/2, and what only HTTP/2 has (`pingInterval`, `streamWindow`, …). */
   readonly http2?: Partial<Http2Limits> | undefined
   /** An origin without connections and requests is forgotten, its counters folded into the totals, after this. Default 60 s. */
   readonly originLifetime?: number | undefined

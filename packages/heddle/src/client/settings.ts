@@ -1,5 +1,5 @@
 import { createHash, randomBytes } from 'node:crypto'
-import { clientLimits as http1Limits } from '../h1/index.ts'
+import { clientLimits as http1Limits, type Http1Limits } from '../h1/index.ts'
 import { checkedLimits, clientLimits, ResetCounts, type Http2Limits } from '../h2/index.ts'
 import { checkLimits, checkOptionNames, UsageError } from '../http/index.ts'
 import { checkTlsClientOptions, dial, systemClock, TlsSessions, type Clock, type TlsClientOptions } from '../io/index.ts'
@@ -79,11 +79,11 @@ export class Settings {
     this.tls = { sessions: new TlsSessions(), ...options.tls, alpn: alpnOf(this.protocols) }
     this.tlsHttp1 = { ...this.tls, alpn: alpnOf(['h1']) }
     this.resets = new ResetCounts()
-    const http1 = options.limits === undefined ? {} : { limits: checkLimits('Client', 'limits', options.limits, http1Limits) }
+    const http1 = options.limits === undefined ? {} : checkLimits('Client', 'limits', options.limits, http1Limits)
     const http2 = options.http2 === undefined ? {} : checkedLimits('Client', options.http2)
     this.engines = {
-      http1: { websocketKey, websocketAccept, ...http1 },
-      http2: { limits: http2Limits(http2), resets: this.resets },
+      http1: { websocketKey, websocketAccept, ...(options.limits === undefined ? undefined : { limits: http1 }) },
+      http2: { limits: http2Limits({ ...sharedLimits(http1), ...http2 }), resets: this.resets },
     }
     this.makeEngine = makeEngine
     this.loopHold = options.clock === undefined || options.clock === systemClock() ? loopHold : undefined
@@ -118,6 +118,11 @@ function choice<T extends string>(name: string, value: T | undefined, choices: r
   if (value === undefined) return choices[0]
   if (!choices.includes(value)) throw new UsageError(`${name} must be ${choices.map((each) => `'${each}'`).join(' or ')}`)
   return value
+}
+
+/** Of `limits`, those HTTP/2 has as well: whoever bounds a wait means every request. Draining is of HTTP/1.1; HTTP/2 resets. */
+function sharedLimits({ drainSize: _size, drainTimeout: _timeout, ...limits }: Partial<Http1Limits>): Partial<Http2Limits> {
+  return Object.fromEntries(Object.entries(limits).filter(([name]) => name in clientLimits))
 }
 
 /** A connection usually runs this many streams at once (RFC 9113 §6.5.2). */
