@@ -6,6 +6,7 @@ import { serve } from 'heddle/server'
 import { ScriptedPeer, socketTransport, type LinkOptions, type LinkSocket, type World } from 'heddle/testing'
 import type { ClusterConfig, Config, ListenerConfig, MatchConfig, RouteConfig } from '../src/config/types.ts'
 import { Proxy, type ProxyOptions } from '../src/proxy/index.ts'
+import { WindowGrowth } from '../src/proxy/window-growth.ts'
 import type { RequestRecord } from '../src/record.ts'
 import { Router } from '../src/routing/index.ts'
 import { Cluster, type ClusterOptions } from '../src/upstream/index.ts'
@@ -82,6 +83,19 @@ export function routeConfig(options: Partial<RouteConfig> = {}): RouteConfig {
   }
 }
 
+/** What all responses that are under way hold of their clients' budgets, bytes. */
+let growthHeld = 0
+const { take, give } = WindowGrowth.prototype
+WindowGrowth.prototype.take = function (): number {
+  const share = take.call(this)
+  growthHeld += share
+  return share
+}
+WindowGrowth.prototype.give = function (share: number): void {
+  growthHeld -= share
+  give.call(this, share)
+}
+
 export interface RigOptions {
   readonly listener?: Partial<ListenerConfig>
   readonly routes?: readonly RouteConfig[]
@@ -142,6 +156,8 @@ export class Rig {
   readonly clientSockets: LinkSocket[]
   /** Requests begun. */
   started: number
+  /** What those of earlier rigs hold. */
+  readonly #growthBefore: number
 
   static async make(world: World, options: RigOptions = {}): Promise<Rig> {
     const listener = listenerConfig(options.listener)
@@ -223,6 +239,7 @@ export class Rig {
     this.listener = listener
     this.clientSockets = []
     this.started = 0
+    this.#growthBefore = growthHeld
   }
 
   /** The first cluster. */
@@ -272,6 +289,7 @@ export class Rig {
     }
     want('proxy.active', this.proxy.active)
     want('proxy.tunnels', this.proxy.tunnels.open.size)
+    want('window growth', growthHeld - this.#growthBefore)
     want('listener.waiting', this.waiting)
     want('server.exchanges', this.server.stats().exchanges)
     for (const cluster of this.clusters.values()) {
