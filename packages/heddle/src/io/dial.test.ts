@@ -277,7 +277,11 @@ test('TLS: what is wrong reaches the user in words', async (t) => {
     [expired, tls, /certificate has expired \(CERT_HAS_EXPIRED\)/],
     [elsewhere, tls, /elsewhere\.example/],
     [{ ...certificate, maxVersion: 'TLSv1.2' }, { ...tls, minVersion: 'TLSv1.3' }, /protocol version|PROTOCOL_VERSION/i],
-    [{ ...certificate, ALPNProtocols: ['h2'] }, tls, /no application protocol/],
+    [
+      { ...certificate, ALPNProtocols: ['h2'] },
+      tls,
+      /failed: the server speaks none of http\/1\.1 \(ERR_SSL_TLSV1_ALERT_NO_APPLICATION_PROTOCOL\)/,
+    ],
     [{ ...certificate, requestCert: true, ca: authority.cert, maxVersion: 'TLSv1.2' }, tls, /TLS with localhost failed/],
     [
       certificate,
@@ -323,7 +327,9 @@ test('TLS: a server that speaks no TLS, hangs up, or never answers', async (t) =
   const plain = await serveTcp(t, (socket) => socket.on('data', () => socket.write('HTTP/1.1 400 Bad Request\r\n\r\n')))
   const hangsUp = await serveTcp(t, (socket) => socket.once('data', () => socket.destroy()))
   const silent = await serveTcp(t, () => {})
-  assert.equal((await refused({ host: 'localhost', port: plain.port }, { tls: {} })).code, 'TLS_FAILED')
+  const spoken = await refused({ host: 'localhost', port: plain.port }, { tls: {} })
+  assert.equal(spoken.message, 'TLS with localhost failed: what answers there speaks no TLS (ERR_SSL_WRONG_VERSION_NUMBER)')
+  assert.equal(spoken.code, 'TLS_FAILED')
   const hungUp = await refused({ host: 'localhost', port: hangsUp.port }, { tls: {} })
   assert.equal(hungUp.code, 'TLS_FAILED')
   assert.match(hungUp.message, /closed|disconnected|ECONNRESET/)

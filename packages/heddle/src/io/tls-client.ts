@@ -108,6 +108,15 @@ function contextOf(options: TlsClientOptions): SecureContext {
   return context
 }
 
+/** What is wrong; where OpenSSL says it in words of its own, in plain ones. */
+function inWords(error: Error, alpn: readonly string[]): string {
+  const { code } = error as { code?: string }
+  if (code === 'ERR_SSL_WRONG_VERSION_NUMBER') return `what answers there speaks no TLS (${code})`
+  // RFC 7301 §3.2
+  if (code === 'ERR_SSL_TLSV1_ALERT_NO_APPLICATION_PROTOCOL') return `the server speaks none of ${alpn.join(', ')} (${code})`
+  return describe(error)
+}
+
 /**
  * Shakes hands as a client over `stream`, a connection that stands: TCP, or a tunnel. `host` and
  * `port` say whom it leads to. `done` is called once, later, with a TLS_FAILED error
@@ -147,7 +156,7 @@ export function secure(
     over = true
     socket.destroy()
     stream.destroy()
-    done(new NetworkError('TLS_FAILED', `TLS with ${name} failed: ${describe(error)}`, { cause: error, unprocessed: true }), undefined)
+    done(new NetworkError('TLS_FAILED', `TLS with ${name} failed: ${inWords(error, alpn)}`, { cause: error, unprocessed: true }), undefined)
   }
   const closed = (): void => fail(new Error('the connection was closed during the handshake'))
   socket.on('error', fail)
