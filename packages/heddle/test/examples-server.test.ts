@@ -1,5 +1,13 @@
 import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { test } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { Client } from '../src/index.ts'
+import { makeCertificate } from '../src/testing/index.ts'
 import { run } from './run-example.ts'
 
 test('hello', () =>
@@ -47,3 +55,29 @@ test('native', () =>
     const response = await fetch(url, { method: 'POST', body: new URLSearchParams({ name: 'Ada' }) })
     assert.deepEqual(await response.json(), { hello: 'Ada' })
   }))
+
+test('a burst of the client, half of it given up', () =>
+  run('server-hello', async (url) => {
+    const burst = fileURLToPath(new URL('../../../examples/client-burst.ts', import.meta.url))
+    const { stdout } = await promisify(execFile)(process.execPath, ['--conditions=@heddle/source', burst, url], { timeout: 20_000 })
+    assert.equal(stdout, '500 answers\nconnections made: 1\n')
+  }))
+
+test('TLS', async (t) => {
+  const folder = await mkdtemp(join(tmpdir(), 'heddle-example-'))
+  t.after(() => rm(folder, { recursive: true }))
+  const { cert, key } = makeCertificate({ names: ['localhost'] })
+  const words = [join(folder, 'cert.pem'), join(folder, 'key.pem')] as const
+  await writeFile(words[0], cert)
+  await writeFile(words[1], key)
+  await run(
+    'server-tls',
+    async (url) => {
+      for (const protocol of ['h2', 'h1'] as const) {
+        await using client = new Client({ protocols: [protocol], tls: { ca: cert } })
+        assert.equal(await (await client.fetch(url)).text(), `${protocol} over TLSv1.3\n`)
+      }
+    },
+    words,
+  )
+})
