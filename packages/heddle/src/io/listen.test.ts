@@ -392,6 +392,33 @@ test('handshakes in flight are bounded', async (t) => {
   await until(() => listener.handshakes === 0 && listener.connections === 0, 'destroyConnections reaches handshakes too')
 })
 
+test('handshakes that take long make room when too many are in flight', async (t) => {
+  const { listener, port, accepted } = await start(t, { tls: identity('a.example'), maxHandshakes: 3 })
+  const done = await handshake(t, port, { servername: 'a.example' })
+  const stalled = [client(t, port), client(t, port), client(t, port)] as const
+  await until(() => listener.handshakes === 3, 'three in flight')
+  await sleep(1_050)
+  assert.ok(typeof (await handshake(t, port, { servername: 'a.example' })) !== 'string', 'it gets the place of the first')
+  await until(() => stalled[0].destroyed && listener.handshakes === 2, 'the first is gone')
+  assert.deepEqual([stalled[1].destroyed, stalled[2].destroyed, listener.counters.handshakesRefused], [false, false, 0])
+  assert.ok(typeof done !== 'string' && !done.destroyed && accepted.length === 2, 'who has ended one is not in flight')
+  assert.equal(listener.counters.handshakesFailed, 1)
+})
+
+test('TLS 1.2 renegotiation is refused', async (t) => {
+  const { port } = await start(t, { tls: { ...identity('a.example'), names: { 'b.example': identity('b.example') } } })
+  for (const servername of ['a.example', 'b.example']) {
+    const socket = await handshake(t, port, { servername, maxVersion: 'TLSv1.2' })
+    assert.ok(typeof socket !== 'string')
+    const outcome = new Promise<string>((resolve) => {
+      socket.renegotiate({}, (error) => resolve(error === null ? 'renegotiated' : 'refused'))
+      socket.on('error', () => resolve('refused')).on('close', () => resolve('refused'))
+      setTimeout(() => resolve('ignored'), 2_000).unref()
+    })
+    assert.equal(await outcome, 'refused')
+  }
+})
+
 test('sessions resume at another listener with the same ticket keys', async (t) => {
   const tls = { ...identity('a.example'), ticketKeys: randomBytes(48) }
   const first = await start(t, { tls })

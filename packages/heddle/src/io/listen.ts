@@ -26,7 +26,7 @@ export interface ListenOptions {
   readonly tls?: TlsServerOptions | undefined
   /** ms until the TLS handshake must be done. Default 10000. */
   readonly handshakeTimeout?: number | undefined
-  /** TLS handshakes in flight; more are dropped. Default 1000. */
+  /** TLS handshakes in flight. For more the oldest makes room if it has taken 1 s, else they are dropped. Default 1000. */
   readonly maxHandshakes?: number | undefined
   /** Several processes share the port by SO_REUSEPORT (Node ≥ 23.1; ignored before). Default false. */
   readonly reusePort?: boolean | undefined
@@ -218,7 +218,7 @@ class SocketListener implements Listener, TlsOwner {
   #accept(socket: Socket): void {
     const tls = this.#tls
     this.counters.accepted++
-    if (tls !== undefined && tls.inFlight >= (this.#options.maxHandshakes ?? 1000)) {
+    if (tls !== undefined && tls.inFlight >= (this.#options.maxHandshakes ?? 1000) && !tls.dropOldest()) {
       this.counters.handshakesRefused++
       socket.destroy()
       return

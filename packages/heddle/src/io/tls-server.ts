@@ -55,6 +55,22 @@ const optionNames: OptionNames<TlsServerOptions> = {
   ticketKeys: true,
 }
 
+/**
+ * ms that a handshake has at least. It takes two or three round trips; whoever has not ended it by then makes room
+ * for others if there is none left, so that a few who never end theirs keep nobody out.
+ */
+const patience = 1_000
+
+interface Unfinished {
+  readonly socket: Socket
+  readonly since: number
+}
+
+/** The other end of a connection over IP, else empty. It tells a socket that is secured from others. */
+function endOf({ remoteAddress, remotePort }: Socket): string {
+  return remoteAddress === undefined || remotePort === undefined ? '' : `${remoteAddress} ${remotePort}`
+}
+
 /** What handshakes to come are done with: all of one `updateTls`. */
 interface Contexts {
   readonly own: SecureContext
@@ -82,6 +98,8 @@ export interface TlsOwner {
 export class TlsAcceptor {
   /** Handshakes in flight. */
   inFlight: number
+  /** Those that may be dropped, the oldest first, by the address at the other end. */
+  readonly #unfinished: Map<string, Unfinished>
   readonly #server: Server
   #contexts: Contexts
   readonly #owner: TlsOwner
@@ -92,6 +110,7 @@ export class TlsAcceptor {
   /** Throws UsageError for an identity that cannot be used. `handshakeTimeout` in ms. */
   constructor(tls: TlsServerOptions, handshakeTimeout: number, owner: TlsOwner) {
     this.inFlight = 0
+    this.#unfinished = new Map()
     this.#contexts = makeContexts(tls)
     this.#owner = owner
     this.#requestCert = tls.requestCert ?? false
@@ -111,10 +130,9 @@ export class TlsAcceptor {
     }
     this.#server.on('secureConnection', (socket) => {
       this.inFlight--
+      this.#unfinished.delete(endOf(socket))
       // Not before: a client that leaves within the handshake would only be noticed by its time limit.
       socket.allowHalfOpen = true
-      // TLS 1.2 renegotiation has no use here (RFC 9113 §9.2.1 forbids it) and costs the server more than the client.
-      socket.disableRenegotiation()
       owner.onSecure(socket)
     })
     // Once for every handshake that ends otherwise: failed, timed out or broken off.
@@ -134,7 +152,26 @@ export class TlsAcceptor {
 
   accept(socket: Socket): void {
     this.inFlight++
+    const end = endOf(socket)
+    if (end !== '') {
+      const unfinished = { socket, since: performance.now() }
+      this.#unfinished.set(end, unfinished)
+      socket.once('close', () => {
+        if (this.#unfinished.get(end) === unfinished) this.#unfinished.delete(end)
+      })
+    }
     this.#server.emit('connection', socket)
+  }
+
+  /** Makes room for another handshake: drops the one that takes longest, if it has had time enough. False: none has. */
+  dropOldest(): boolean {
+    for (const [end, { socket, since }] of this.#unfinished) {
+      if (performance.now() - since < patience) return false
+      this.#unfinished.delete(end)
+      socket.destroy()
+      return true
+    }
+    return false
   }
 
   /**
@@ -252,6 +289,12 @@ function makeContexts(tls: TlsServerOptions): Contexts {
   }
 }
 
+/**
+ * TLS 1.2 renegotiation has no use here (RFC 9113 §9.2.1 forbids it) and costs the server more than the client. OpenSSL
+ * refuses it: `disableRenegotiation` of node:tls tells only that it is under way.
+ */
+const noRenegotiation = constants.SSL_OP_NO_RENEGOTIATION
+
 /** What the context is made of that every handshake begins with, and that knows the sessions to resume. */
 function serverContext(tls: TlsServerOptions): TlsOptions {
   // A resumed session is not verified again. It is of no use once others are trusted than when it was made;
@@ -265,7 +308,7 @@ function serverContext(tls: TlsServerOptions): TlsOptions {
     ...identityOf(tls),
     ...given(tls, ['ticketKeys']),
     sessionIdContext: trust.digest('hex').slice(0, 32),
-    ...(tls.requestCert === true && tls.sniCallback !== undefined ? { secureOptions: constants.SSL_OP_NO_TICKET } : undefined),
+    secureOptions: noRenegotiation | (tls.requestCert === true && tls.sniCallback !== undefined ? constants.SSL_OP_NO_TICKET : 0),
   } as TlsOptions
 }
 
