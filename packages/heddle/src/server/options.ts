@@ -62,7 +62,7 @@ export interface ServeOptions {
   readonly halfOpen?: boolean
   /** Connections held at once; more are dropped and counted. Default: no limit. */
   readonly maxConnections?: number
-  /** TLS handshakes in flight; more are dropped. Default 1000. */
+  /** TLS handshakes in flight. For more the oldest makes room if it has taken 1 s, else they are dropped. Default 1000. */
   readonly maxHandshakes?: number
   /** ms until a TLS handshake must be done. Default 10000. */
   readonly handshakeTimeout?: number
