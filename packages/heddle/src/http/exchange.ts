@@ -93,6 +93,10 @@ export interface Exchange {
    * not called again.
    */
   discard(): void
+  /**
+   * RFC 9218: how urgent the response is. HTTP/2: a client tells the server by PRIORITY_UPDATE, a server
+   * sends what waits on the connection in that order, whatever the request said. HTTP/1.1: nothing happens.
+   */
   setPriority(priority: Priority): void
   /**
    * HTTP/1.1, where a server may ignore an Upgrade and answer what was asked besides (RFC 9110 §7.8).
@@ -124,6 +128,7 @@ export interface ExchangeHandler {
    * proxy credits to its source. `writable`: a sender that was told false may go on.
    */
   onSent(byteCount: number, writable: boolean): void
+  /** Server: the client changed its mind by PRIORITY_UPDATE (RFC 9218 §7); what waits to be sent has its new place already. */
   onPriority(priority: Priority): void
   /** The exchange is over: exactly once, and last. `error` undefined: both messages ended well. */
   onClose(error: HeddleError | undefined): void
