@@ -174,11 +174,12 @@ export class Service {
   reload(config: Config): void {
     const next = reloaded(this.#config, config, this.#extendedConnect)
     const identities = next.listeners.map(({ tls }) => (tls === undefined ? undefined : this.#tlsOptions(tls)))
+    const router = new Router(next.routes)
     const before = this.#clusters
     const clusters = makeClusters(next, this.#options.clock ?? systemClock(), before)
     this.#config = next
     this.#clusters = clusters
-    this.#proxy.reload(next, new Router(next.routes), clusters)
+    this.#proxy.reload(next, router, clusters)
     for (const cluster of before.values()) {
       if (clusters.get(cluster.name) === cluster) continue
       this.#retired.add(cluster)
