@@ -214,7 +214,7 @@ test('a client that cancels is an upstream stream with CANCEL, at once; an upstr
   const at = performance.now()
   cancelled.close(NGHTTP2_CANCEL)
   await seen
-  ok(performance.now() - at < 500)
+  ok(performance.now() - at < 5_000, 'and not only after a time limit')
   equal(streams[0]?.rstCode, NGHTTP2_CANCEL)
 
   const broken = session.request({ ':path': '/' })

