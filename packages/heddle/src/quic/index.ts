@@ -1,0 +1,28 @@
+/** QUIC version 1 (RFC 9000, 9001, 9002): the engine of both roles. */
+export { writeAck, type AckableRanges, type EcnTotals } from './ack-writer.ts'
+export { FrameType, isAckEliciting, isFrameAllowed, isKnownFrameType, isProbing, StreamFlag } from './frame-type.ts'
+export {
+  writeApplicationClose,
+  writeConnectionClose,
+  writeDataBlocked,
+  writeHandshakeDone,
+  writeMaxData,
+  writeMaxStreamData,
+  writeMaxStreams,
+  writeNewConnectionId,
+  writeNewToken,
+  writePadding,
+  writePathChallenge,
+  writePathResponse,
+  writePing,
+  writeResetStream,
+  writeRetireConnectionId,
+  writeStopSending,
+  writeStreamDataBlocked,
+  writeStreamsBlocked,
+} from './frame-writer.ts'
+export { maxConnectionIdSize, PacketReader, PacketType, retryTagSize, version1 } from './packet.ts'
+export { decodePacketNumber, packetNumberSize, writePacketNumber } from './packet-number.ts'
+export { PacketWriter, tagSize, type PacketSealer } from './packet-writer.ts'
+export { startCrypto, startStream, writeCrypto, writeStream } from './stream-writer.ts'
+export { TransportError, transportErrorName, transportFault, type TransportFault } from './transport-error.ts'
