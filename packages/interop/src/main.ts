@@ -1,15 +1,15 @@
 /**
  * `npm run test:interop [-- PATTERN…]`: installs the programs the tests talk to, then runs the test files
- * whose names contain a pattern, or all of them. `--install` stops after the first.
+ * whose names contain a pattern, or all of them. `--install` stops after the first, `--again` gives files that fail a second
+ * chance, alone.
  */
-import { spawnSync } from 'node:child_process'
 import { readdirSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
+import { runTests } from '../../../scripts/run-tests.ts'
 import { tool, tools } from './tools.ts'
 
 const words = process.argv.slice(2)
 const patterns = words.filter((word) => !word.startsWith('--'))
-const flags = words.filter((word) => word.startsWith('--') && word !== '--install')
 const folder = fileURLToPath(new URL('../test/', import.meta.url))
 const files = readdirSync(folder)
   .filter((file) => file.endsWith('.test.ts') && (patterns.length === 0 || patterns.some((pattern) => file.includes(pattern))))
@@ -24,12 +24,11 @@ if (files.length === 0) {
     // With a pattern the files themselves ask for what they need.
     if (patterns.length === 0 || words.includes('--install')) for (const name of tools) tool(name)
     if (!words.includes('--install')) {
-      const { status } = spawnSync(
-        process.execPath,
-        ['--conditions=@heddle/source', '--test', '--test-concurrency=2', '--test-timeout=300000', ...flags, ...files],
-        { stdio: 'inherit' },
+      process.exitCode = runTests(
+        files,
+        300_000,
+        words.filter((word) => word !== '--install'),
       )
-      process.exitCode = status ?? 1
     }
   } catch (error) {
     console.error(error instanceof Error ? error.message : error)

@@ -108,7 +108,8 @@ async function endings(client: GrpcClient): Promise<void> {
   assert.equal(cancelled.code, status.CANCELLED)
   await until(async () => (await seen(client)) === before + 1, 'the service to see the cancellation')
   const late = await client.call({ method: 'Wait', messages: [text('')], timeout: 150 })
-  assert.equal(late.code, status.DEADLINE_EXCEEDED)
+  // grpc-go's server resets with CANCEL what its own deadline ends, and its client takes that for DEADLINE_EXCEEDED only once its own has passed.
+  assert.ok(late.code === status.DEADLINE_EXCEEDED || late.code === status.CANCELLED, `${late.code} ${late.message}`)
   await until(async () => (await seen(client)) === before + 2, 'the service to see the deadline')
   const broken = await client.call({ method: 'Server', messages: [text('100000 50000')], cancelAfter: 100 })
   assert.equal(broken.code, status.CANCELLED)
