@@ -13,7 +13,7 @@ const below: Readonly<Record<string, readonly string[]>> = {
   hpack: ['bytes', 'http', 'fieldcode'],
   qpack: ['bytes', 'http', 'fieldcode'],
   h2: ['bytes', 'http', 'fieldcode', 'hpack'],
-  native: ['bytes'],
+  native: ['bytes', 'http'],
   quic: ['bytes', 'http', 'native'],
   h3: ['bytes', 'http', 'qpack', 'quic'],
   ws: ['bytes', 'http'],
