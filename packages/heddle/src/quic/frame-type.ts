@@ -1,3 +1,5 @@
+import type { Level } from '../native/index.ts'
+
 /** RFC 9000 §19. The types of pairs and families stand by their first member. */
 export const FrameType = {
   padding: 0x00,
@@ -87,7 +89,7 @@ export function isKnownFrameType(type: FrameType): boolean {
 }
 
 /** A packet of this level may have a frame of this known type, from a peer of this role. */
-export function isFrameAllowed(type: FrameType, level: number, fromServer: boolean): boolean {
+export function isFrameAllowed(type: FrameType, level: Level, fromServer: boolean): boolean {
   const entry = table[type] as number
   return (entry & (1 << level)) !== 0 && (fromServer || (entry & serverOnly) === 0)
 }

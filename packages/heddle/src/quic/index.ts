@@ -1,5 +1,7 @@
 /** QUIC version 1 (RFC 9000, 9001, 9002): the engine of both roles. */
 export { writeAck, type AckableRanges, type EcnTotals } from './ack-writer.ts'
+export { debugFrame, readDebugFrames, writeDebugFrame, type DebugFrame } from './debug-frame.ts'
+export { FrameReader, resetTokenSize } from './frame.ts'
 export { FrameType, isAckEliciting, isFrameAllowed, isKnownFrameType, isProbing, StreamFlag } from './frame-type.ts'
 export {
   writeApplicationClose,
@@ -24,5 +26,7 @@ export {
 export { maxConnectionIdSize, PacketReader, PacketType, retryTagSize, version1 } from './packet.ts'
 export { decodePacketNumber, packetNumberSize, writePacketNumber } from './packet-number.ts'
 export { PacketWriter, tagSize, type PacketSealer } from './packet-writer.ts'
+export { checkConnectionIds, checkRemembered, rememberedParameters } from './parameter-checks.ts'
 export { startCrypto, startStream, writeCrypto, writeStream } from './stream-writer.ts'
 export { TransportError, transportErrorName, transportFault, type TransportFault } from './transport-error.ts'
+export { decodeTransportParameters, encodeTransportParameters, TransportParameters, type PreferredAddress } from './transport-parameters.ts'

@@ -116,7 +116,7 @@ export class PacketWriter {
     const isInitial = type === PacketType.initial
     const tokenSize = isInitial ? varintSize(token.length) + token.length : 0
     const headerSize = 9 + destination.length + source.length + tokenSize + size
-    if (!this.fits(headerSize, size)) return false
+    if (!this.#fits(headerSize, size)) return false
     const { buffer, at: start } = this
     // RFC 9000 §17.2: the long header form, the fixed bit, the type, reserved bits of 0, the size of the number.
     buffer[start] = 0xc0 | (type << 4) | (size - 1)
@@ -129,7 +129,7 @@ export class PacketWriter {
       at += token.length
     }
     this.lengthStart = at
-    this.open(start, at + 2, packetNumber, size)
+    this.#open(start, at + 2, packetNumber, size)
     this.limit = Math.min(this.limit, this.packetNumberStart + largestLength - tagSize)
     return true
   }
@@ -140,13 +140,13 @@ export class PacketWriter {
    */
   startShort(destination: Uint8Array, packetNumber: number, largestAcknowledged: number, keyPhase: number, spin: boolean): boolean {
     const size = packetNumberSize(packetNumber, largestAcknowledged)
-    if (!this.fits(1 + destination.length + size, size)) return false
+    if (!this.#fits(1 + destination.length + size, size)) return false
     const { buffer, at: start } = this
     // RFC 9000 §17.3.1: the short header form, the fixed bit, spin, reserved bits of 0, key phase, size of the number.
     buffer[start] = 0x40 | (spin ? 0x20 : 0) | (keyPhase << 2) | (size - 1)
     buffer.set(destination, start + 1)
     this.lengthStart = -1
-    this.open(start, start + 1 + destination.length, packetNumber, size)
+    this.#open(start, start + 1 + destination.length, packetNumber, size)
     return true
   }
 
@@ -187,13 +187,13 @@ export class PacketWriter {
     return this.at - packetStart
   }
 
-  private fits(headerSize: number, numberSize: number): boolean {
+  #fits(headerSize: number, numberSize: number): boolean {
     // At least one octet of payload, and what header protection samples.
     const shortest = headerSize + Math.max(1, 4 - numberSize) + tagSize
     return shortest <= this.datagramLimit - this.at
   }
 
-  private open(start: number, packetNumberStart: number, packetNumber: number, size: number): void {
+  #open(start: number, packetNumberStart: number, packetNumber: number, size: number): void {
     writePacketNumber(this.buffer, packetNumberStart, packetNumber, size)
     this.packetStart = start
     this.packetNumberStart = packetNumberStart
