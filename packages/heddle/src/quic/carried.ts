@@ -41,6 +41,11 @@ export const Carried = {
 } as const
 export type Carried = (typeof Carried)[keyof typeof Carried]
 
+/** Where records go: a packet that is being sent. */
+export interface CarriedBy {
+  readonly carried: number[]
+}
+
 /** Numbers in a record. */
 export const carriedWidth = 4
 

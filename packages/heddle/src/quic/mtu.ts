@@ -1,0 +1,92 @@
+/** RFC 9000 §14: what every path of QUIC carries, octets of UDP payload. */
+export const smallestDatagram = 1200
+
+/** A size is given up after so many probes were lost (RFC 8899 §5.1.2). */
+const mostLosses = 3
+/** So many larger datagrams lost in a row, and none acknowledged: the path became narrower (RFC 8899 §4.3). */
+const blackHoleLosses = 6
+/** The search ends when less than this is left to gain, octets. */
+const resolution = 16
+
+/**
+ * How large the datagrams of a path may be (RFC 9000 §14.3, RFC 8899). It begins with 1,200 octets and
+ * tries larger ones with packets of PING and PADDING, whose loss says nothing about congestion: first the
+ * largest, then what is halfway to a size that did not arrive.
+ */
+export class PathMtu {
+  /** Octets of UDP payload that a datagram may have. */
+  size: number
+  /** What the sizes stay below: one more than the most allowed, or a size that did not arrive. */
+  #tooLarge: number
+  /** What is tried next, or being tried. */
+  #target: number
+  #underWay: boolean
+  #losses: number
+  #lostInRow: number
+
+  /** `most`: octets of UDP payload that are tried at most; 1,200 or less: nothing is tried. */
+  constructor(most: number) {
+    this.size = smallestDatagram
+    this.#tooLarge = Math.max(most, smallestDatagram) + 1
+    this.#target = this.#tooLarge - 1
+    this.#underWay = false
+    this.#losses = 0
+    this.#lostInRow = 0
+  }
+
+  /** The peer's transport parameter max_udp_payload_size, at least 1,200. */
+  setPeer(maxUdpPayloadSize: number): void {
+    this.#tooLarge = Math.min(this.#tooLarge, maxUdpPayloadSize + 1)
+    this.#target = Math.min(this.#target, this.#tooLarge - 1)
+    this.size = Math.min(this.size, this.#tooLarge - 1)
+  }
+
+  /** The size that a probe should have now; 0: none is to be sent. */
+  get probeSize(): number {
+    return this.#underWay || this.#target - this.size < resolution ? 0 : this.#target
+  }
+
+  /** A probe of `probeSize` octets leaves. */
+  onProbeSent(): void {
+    this.#underWay = true
+  }
+
+  /** A probe of `size` octets arrived. */
+  onProbeAcked(size: number): void {
+    this.#underWay = false
+    this.#losses = 0
+    this.#lostInRow = 0
+    if (size >= this.#tooLarge || size <= this.size) return
+    this.size = size
+    this.#aim()
+  }
+
+  /** A probe of `size` octets was lost. */
+  onProbeLost(size: number): void {
+    this.#underWay = false
+    if (++this.#losses < mostLosses) return
+    this.#losses = 0
+    this.#tooLarge = Math.min(this.#tooLarge, size)
+    this.#aim()
+  }
+
+  /** An ordinary datagram of `size` octets arrived. */
+  onAcked(size: number): void {
+    if (size > smallestDatagram) this.#lostInRow = 0
+  }
+
+  /** An ordinary datagram of `size` octets was lost. */
+  onLost(size: number): void {
+    if (size <= smallestDatagram || size > this.size || ++this.#lostInRow < blackHoleLosses) return
+    this.#lostInRow = 0
+    this.#losses = 0
+    this.#tooLarge = this.size
+    this.size = smallestDatagram
+    this.#aim()
+  }
+
+  #aim(): void {
+    const between = this.size + ((this.#tooLarge - this.size) >> 1)
+    this.#target = this.size === this.#tooLarge - 1 ? this.size : between
+  }
+}
