@@ -1,5 +1,6 @@
 import { Decoder, Encoder } from '../hpack/index.ts'
 import {
+  Budget,
   NetworkError,
   TimeoutError,
   UsageError,
@@ -14,7 +15,6 @@ import {
   type StreamEngine,
 } from '../http/index.ts'
 import { Announcements } from './announcements.ts'
-import { Budget } from './budget.ts'
 import { Exchanges } from './exchanges.ts'
 import { Credit, firstWindow, Windows } from './flow.ts'
 import { ErrorCode, preface } from './frame.ts'

@@ -1,10 +1,9 @@
 import { List } from '../bytes/index.ts'
 import {
+  asUnprocessed,
   CancelledError,
   CancelReason,
   fieldValue,
-  NetworkError,
-  PeerError,
   ProtocolError,
   UsageError,
   type Exchange,
@@ -279,10 +278,10 @@ export class Exchanges {
     const { isServer } = this.#owner
     for (const stream of this.table.all()) {
       const isSent = isServer || isLocal || stream.id <= this.lastSentStreamId
-      this.close(stream, isSent ? error : unprocessed(error))
+      this.close(stream, isSent ? error : asUnprocessed(error))
     }
     for (let stream = this.reserved.first; stream !== undefined; stream = this.reserved.first) {
-      this.close(stream, isLocal ? error : unprocessed(error))
+      this.close(stream, isLocal ? error : asUnprocessed(error))
     }
   }
 
@@ -302,14 +301,6 @@ export class Exchanges {
     if (stream.complete && stream.error === undefined) stream.error = error
     else this.reset(stream, ErrorCode.InternalError, error)
   }
-}
-
-/** The same error, with the certainty that the peer has seen nothing of the request. */
-function unprocessed(error: HeddleError): HeddleError {
-  const facts = { cause: error, unprocessed: true, ...(error.wireCode === undefined ? {} : { wireCode: error.wireCode }) }
-  return error instanceof NetworkError
-    ? new NetworkError(error.code, error.message, facts)
-    : new PeerError(error.code, error.message, facts)
 }
 
 /** Stands in until the owner has named the handler of a new exchange. */

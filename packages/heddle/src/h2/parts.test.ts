@@ -1,10 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { UsageError } from '../http/index.ts'
-import { Budget } from './budget.ts'
+import { Budget, parsePriority, UsageError } from '../http/index.ts'
 import { Windows } from './flow.ts'
 import { readOrigins, stageOrigins } from './origin.ts'
-import { parsePriority } from './priority.ts'
 import { Settings } from './settings.ts'
 import { Staging } from './staging.ts'
 

@@ -1,9 +1,8 @@
 import { latin1Slice } from '../bytes/index.ts'
-import { PeerError } from '../http/index.ts'
+import { parsePriority, PeerError } from '../http/index.ts'
 import type { Connection } from './connection.ts'
 import { ErrorCode, errorName, Flag, readUint31, readUint32 } from './frame.ts'
 import { readOrigins } from './origin.ts'
-import { parsePriority } from './priority.ts'
 import { Phase } from './state.ts'
 
 /** Credit of less than this, given when it is needed, makes us send tiny frames. */

@@ -1,4 +1,4 @@
-import { isBodiless, noLength, type Head, ProtocolError, responseHead } from '../http/index.ts'
+import { lengthFault, noLength, type Head, ProtocolError, responseHead } from '../http/index.ts'
 import type { Connection } from './connection.ts'
 import { ErrorCode, Flag, frameHeaderSize, readUint31 } from './frame.ts'
 import { Stage } from './lifetime.ts'
@@ -137,7 +137,7 @@ export class DataReceiver {
     }
     if (stream === undefined || stream.closed) return true
     stream.receivedLength += byteCount
-    const fault = lengthFault(stream, end)
+    const fault = lengthFault(stream.expectedLength, stream.receivedLength, end)
     if (fault !== '') exchanges.fault(stream, ErrorCode.ProtocolError, fault)
     else if (stream.abandonAt > 0) {
       if (stream.receivedLength > stream.abandonBeyond && !end) exchanges.unwanted.abandonUpload(stream)
@@ -208,16 +208,3 @@ export class DataReceiver {
 }
 
 export const contentTooLarge: Head = responseHead(413, ['content-length', '0'])
-
-/** RFC 9113 §8.1.1: content-length and the content agree. Empty: they do so far. */
-export function lengthFault(stream: Stream, end: boolean): string {
-  const { expectedLength, receivedLength } = stream
-  if (expectedLength === noLength) return ''
-  if (receivedLength > expectedLength) return `content-length is ${expectedLength}, and more came`
-  return end && receivedLength < expectedLength ? `content-length is ${expectedLength}, and ${receivedLength} octets came` : ''
-}
-
-/** The content-length a response is held to: of one without content it describes something else. */
-export function expectedLength(stream: Stream, status: number, contentLength: number): number {
-  return stream.headRequest || isBodiless(status) ? 0 : contentLength
-}

@@ -1,9 +1,8 @@
 import type { FieldSection } from '../fieldcode/index.ts'
-import { Head, noLength, ProtocolError, responseHead } from '../http/index.ts'
+import { Head, heldLength, lengthFault, noLength, parsePriority, ProtocolError, responseHead } from '../http/index.ts'
 import type { Connection } from './connection.ts'
 import { ErrorCode } from './frame.ts'
-import { parsePriority } from './priority.ts'
-import { contentTooLarge, expectedLength, lengthFault } from './receive-data.ts'
+import { contentTooLarge } from './receive-data.ts'
 import { Phase } from './state.ts'
 import type { Stream } from './stream.ts'
 
@@ -116,7 +115,7 @@ function beginResponse(owner: Connection, stream: Stream, status: number, conten
     return ''
   }
   const refused = stream.held
-  stream.expectedLength = expectedLength(stream, status, contentLength)
+  stream.expectedLength = heldLength(stream.headRequest, status, contentLength)
   if (stream.tunnel) {
     // The tunnel's bytes have nowhere to go; the request was complete without them.
     stream.tunnel = false
@@ -128,13 +127,14 @@ function beginResponse(owner: Connection, stream: Stream, status: number, conten
     stream.dropsContent = true
     sender.forget(stream)
   }
-  return stream.headRequest || !end ? '' : lengthFault(stream, true)
+  return stream.headRequest || !end ? '' : lengthFault(stream.expectedLength, stream.receivedLength, true)
 }
 
 export function receiveTrailers(owner: Connection, stream: Stream, section: FieldSection, end: boolean): void {
   const { exchanges } = owner
   // RFC 9113 §8.1: trailers end the stream.
-  const fault = section.fault !== '' ? section.fault : end ? lengthFault(stream, true) : 'a second head'
+  const fault =
+    section.fault !== '' ? section.fault : end ? lengthFault(stream.expectedLength, stream.receivedLength, true) : 'a second head'
   if (fault !== '') return exchanges.fault(stream, ErrorCode.ProtocolError, fault)
   // RFC 9113 §8.5: a tunnel has content only.
   if (stream.tunnel) return exchanges.fault(stream, ErrorCode.ProtocolError, 'trailers in a tunnel')

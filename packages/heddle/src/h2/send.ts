@@ -1,4 +1,4 @@
-import type { Fields, Head, OutboxLike, Priority } from '../http/index.ts'
+import { priorityValue, type Fields, type Head, type OutboxLike, type Priority } from '../http/index.ts'
 import type { Connection } from './connection.ts'
 import { ContentQueue } from './content-queue.ts'
 import { Flag, frameHeaderSize, FrameType, putFrameHeader, writeUint32 } from './frame.ts'
@@ -92,9 +92,9 @@ export class Sender {
     if (increment > 0) writeUint32(this.staging.frame(4, FrameType.WindowUpdate, 0, streamId), increment)
   }
 
-  stagePriorityUpdate(streamId: number, { urgency, incremental }: Priority): void {
+  stagePriorityUpdate(streamId: number, priority: Priority): void {
     // RFC 9218 §7.1
-    const value = `u=${urgency}${incremental ? ', i' : ''}`
+    const value = priorityValue(priority)
     const out = this.staging.frame(4 + value.length, FrameType.PriorityUpdate, 0, 0)
     writeUint32(out, streamId)
     out.writeLatin1(value)

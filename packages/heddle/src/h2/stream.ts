@@ -1,8 +1,8 @@
 import type { Linked } from '../bytes/index.ts'
 import {
   CancelledError,
-  contentLength,
-  badLength,
+  checkRequest,
+  declaredLength,
   isBodiless,
   noLength,
   UsageError,
@@ -21,7 +21,6 @@ import type { Connection } from './connection.ts'
 import type { ContentQueue } from './content-queue.ts'
 import { Windows } from './flow.ts'
 import { ErrorCode, largestWindow } from './frame.ts'
-import { checkRequest } from './request-check.ts'
 import { Phase } from './state.ts'
 
 /**
@@ -308,12 +307,4 @@ export class Stream extends Windows implements Exchange, Linked {
 function checkWindow(byteCount: number): void {
   if (Number.isInteger(byteCount) && byteCount >= 1 && byteCount <= largestWindow) return
   throw new UsageError(`a window is 1 to ${largestWindow} octets, and this is ${byteCount}`)
-}
-
-/** The content-length of a message to send. */
-function declaredLength(fields: Fields, end: boolean): number {
-  const length = contentLength(fields)
-  if (length === badLength) throw new UsageError('malformed or repeated content-length')
-  if (end && length > 0) throw new UsageError(`content-length is ${length}, and no content follows`)
-  return length
 }

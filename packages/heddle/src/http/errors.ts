@@ -182,3 +182,11 @@ function copyOf(error: HeddleError, message = error.message): HeddleError {
   Object.setPrototypeOf(copy, Object.getPrototypeOf(error) as object)
   return Object.assign(copy, error)
 }
+
+/** The same error, with the certainty that the peer has seen nothing of the request. */
+export function asUnprocessed(error: HeddleError): HeddleError {
+  const facts = { cause: error, unprocessed: true, ...(error.wireCode === undefined ? {} : { wireCode: error.wireCode }) }
+  return error instanceof NetworkError
+    ? new NetworkError(error.code, error.message, facts)
+    : new PeerError(error.code, error.message, facts)
+}

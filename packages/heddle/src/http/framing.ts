@@ -1,4 +1,6 @@
+import { UsageError } from './errors.ts'
 import type { Fields } from './fields.ts'
+import { isBodiless } from './status.ts'
 
 /** No content-length, or none that can be used. */
 export const noLength = -1
@@ -30,4 +32,24 @@ export function contentLength(fields: Fields): number {
     if (length === badLength) return badLength
   }
   return length
+}
+
+/** The content-length of a message to send, or `noLength`. `end`: no content follows. Throws UsageError for one that cannot be sent. */
+export function declaredLength(fields: Fields, end: boolean): number {
+  const length = contentLength(fields)
+  if (length === badLength) throw new UsageError('malformed or repeated content-length')
+  if (end && length > 0) throw new UsageError(`content-length is ${length}, and no content follows`)
+  return length
+}
+
+/** RFC 9113 §8.1.1, RFC 9114 §4.1.2: content-length and the content agree. Empty: they do so far. */
+export function lengthFault(expected: number, received: number, end: boolean): string {
+  if (expected === noLength) return ''
+  if (received > expected) return `content-length is ${expected}, and more came`
+  return end && received < expected ? `content-length is ${expected}, and ${received} octets came` : ''
+}
+
+/** The content-length a response is held to: of one without content it describes something else. */
+export function heldLength(headRequest: boolean, status: number, length: number): number {
+  return headRequest || isBodiless(status) ? 0 : length
 }

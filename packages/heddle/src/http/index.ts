@@ -1,5 +1,7 @@
 /** The neutral bottom: what a request and its response are in every version. */
+export { Budget } from './budget.ts'
 export {
+  asUnprocessed,
   CancelledError,
   CancelReason,
   errorAbout,
@@ -30,10 +32,11 @@ export type {
 export { tellFault } from './exchange.ts'
 export { expectationOf, type Expectation } from './expectation.ts'
 export { combinedFieldValue, fieldValue, fieldValues, noFields, withoutField, type Fields } from './fields.ts'
-export { badLength, contentLength, noLength, parseLength } from './framing.ts'
+export { badLength, contentLength, declaredLength, heldLength, lengthFault, noLength, parseLength } from './framing.ts'
 export { Head, requestHead, responseHead } from './head.ts'
 export { isIdempotent, isSafe } from './method.ts'
 export { checkLimits, checkOptionNames, type OptionNames } from './option-names.ts'
-export { defaultPriority, type Priority } from './priority.ts'
+export { defaultPriority, parsePriority, priorityValue, type Priority } from './priority.ts'
+export { checkRequest } from './request-check.ts'
 export { isBodiless, reasonPhrase } from './status.ts'
 export { isAuthority, isFieldName, isFieldValue, isPath, isToken, targetTable, tokenTable, trimBlanks, valueTable } from './validation.ts'

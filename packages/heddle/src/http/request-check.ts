@@ -1,11 +1,13 @@
-import { isAuthority, isPath, isToken, UsageError, type Head } from '../http/index.ts'
+import { UsageError } from './errors.ts'
+import type { Head } from './head.ts'
+import { isAuthority, isPath, isToken } from './validation.ts'
 
 // Those before are the likeliest, and equal strings are compared faster than checked.
 let checkedMethod = 'GET'
 let checkedAuthority = ''
 let checkedPath = '/'
 
-/** Throws UsageError for a request that RFC 9113 §8.3.1 does not let out. */
+/** Throws UsageError for a request that RFC 9113 §8.3.1 and RFC 9114 §4.3.1 do not let out. */
 export function checkRequest(head: Head): void {
   const { method, scheme, authority, path, protocol } = head
   if (method !== checkedMethod) {
@@ -17,7 +19,7 @@ export function checkRequest(head: Head): void {
     checkedAuthority = authority
   }
   if (method === 'CONNECT' && protocol === '') {
-    // RFC 9113 §8.5: :scheme and :path are left out, and the authority has its port.
+    // RFC 9113 §8.5, RFC 9114 §4.4: :scheme and :path are left out, and the authority has its port.
     if (path !== '' || !/:\d+$/.test(authority)) throw new UsageError('CONNECT takes a host and port, and no path')
     return
   }

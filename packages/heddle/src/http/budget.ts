@@ -1,4 +1,4 @@
-import type { Instant } from '../http/index.ts'
+import type { Instant } from './exchange.ts'
 
 /** A token bucket: `burst` at once, then `rate` per second. What a peer may cost us (CVE-2023-44487, CVE-2025-8671). */
 export class Budget {
