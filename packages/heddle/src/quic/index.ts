@@ -1,5 +1,6 @@
 /** QUIC version 1 (RFC 9000, 9001, 9002): the engine of both roles. */
 export { writeAck, type AckableRanges, type EcnTotals } from './ack-writer.ts'
+export { ApplicationKeys } from './application-keys.ts'
 export { debugFrame, readDebugFrames, writeDebugFrame, type DebugFrame } from './debug-frame.ts'
 export { FrameReader, resetTokenSize } from './frame.ts'
 export { FrameType, isAckEliciting, isFrameAllowed, isKnownFrameType, isProbing, StreamFlag } from './frame-type.ts'
@@ -24,9 +25,13 @@ export {
   writeStreamsBlocked,
 } from './frame-writer.ts'
 export { maxConnectionIdSize, PacketReader, PacketType, retryTagSize, version1 } from './packet.ts'
+export { initialSecrets, initialSuite, suiteFacts, type SuiteFacts } from './key-schedule.ts'
 export { decodePacketNumber, packetNumberSize, writePacketNumber } from './packet-number.ts'
+export { ForgeryCount, PacketOpener } from './packet-opener.ts'
 export { PacketWriter, tagSize, type PacketSealer } from './packet-writer.ts'
 export { checkConnectionIds, checkRemembered, rememberedParameters } from './parameter-checks.ts'
+export { LevelKeys } from './protection.ts'
+export { readVersions, retryPacket, verifyRetry, versionNegotiationPacket } from './retry-packet.ts'
 export { startCrypto, startStream, writeCrypto, writeStream } from './stream-writer.ts'
 export { TransportError, transportErrorName, transportFault, type TransportFault } from './transport-error.ts'
 export { decodeTransportParameters, encodeTransportParameters, TransportParameters, type PreferredAddress } from './transport-parameters.ts'
