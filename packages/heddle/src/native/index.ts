@@ -1,1 +1,2 @@
 export * from './types.ts'
+export { nodeCrypto } from './node-crypto.ts'
