@@ -41,6 +41,8 @@ test('the gateway sees public entries only', () => {
 test('clock, timer, randomness, node: and await are impure; their names in comments and strings are not', () => {
   assert.equal(purityFaults(h1, 'const t = performance.now()').length, 1)
   assert.equal(purityFaults(h1, 'x = Date.now() + Math.random()').length, 2)
+  assert.equal(purityFaults(h1, 'crypto.getRandomValues(octets)').length, 1)
+  assert.deepEqual(purityFaults(h1, 'this.crypto.random(8)'), [], 'what was handed in')
   assert.equal(purityFaults(h1, "import net from 'node:net'").length, 1)
   assert.deepEqual(purityFaults(h1, "// await Date\nconst name = 'Date' /* performance */"), [])
 })

@@ -1,13 +1,6 @@
-import { varintSize, writeVarint } from '../bytes/index.ts'
+import { varintSize, writeVarint, type RangeSet } from '../bytes/index.ts'
 import { FrameType } from './frame-type.ts'
 import type { PacketWriter } from './packet-writer.ts'
-
-/** Packet numbers that arrived, as half-open ranges in ascending order: what a RangeSet is. */
-export interface AckableRanges {
-  readonly count: number
-  start(index: number): number
-  limit(index: number): number
-}
 
 /** How many packets arrived with each mark (RFC 9000 §19.3.2). */
 export interface EcnTotals {
@@ -20,11 +13,11 @@ export interface EcnTotals {
 const mostRanges = 63
 
 /**
- * Appends ACK for `ranges`, with ECN counts if there are any; false if not even the newest range fits.
+ * Appends ACK for the packet numbers of `ranges`, with ECN counts if there are any; false if not even the newest range fits.
  * Older ranges are left out when there is no room for them. `ackDelay`: as it goes on the wire, in units
  * of 2^ack_delay_exponent µs.
  */
-export function writeAck(writer: PacketWriter, ranges: AckableRanges, ackDelay: number, ecn: EcnTotals | undefined): boolean {
+export function writeAck(writer: PacketWriter, ranges: RangeSet, ackDelay: number, ecn: EcnTotals | undefined): boolean {
   const newest = ranges.count - 1
   if (newest < 0) return false
   const largest = ranges.limit(newest) - 1

@@ -1,5 +1,6 @@
+import { RangeSet } from '../bytes/index.ts'
 import type { Level } from '../native/index.ts'
-import { writeAck, type AckableRanges, type EcnTotals } from './ack-writer.ts'
+import { writeAck, type EcnTotals } from './ack-writer.ts'
 import { FrameReader, resetTokenSize } from './frame.ts'
 import { FrameType } from './frame-type.ts'
 import * as frames from './frame-writer.ts'
@@ -123,7 +124,7 @@ export function writeDebugFrame(writer: PacketWriter, frame: DebugFrame): boolea
     case 'HANDSHAKE_DONE':
       return frames.writeHandshakeDone(writer)
     case 'ACK':
-      return writeAck(writer, new DebugRanges(frame.ranges), frame.delay, frame.ecn)
+      return writeAck(writer, rangeSetOf(frame.ranges), frame.delay, frame.ecn)
     case 'RESET_STREAM':
       return frames.writeResetStream(writer, frame.streamId, frame.code, frame.finalSize)
     case 'STOP_SENDING':
@@ -176,23 +177,10 @@ function whole(writer: PacketWriter, data: Uint8Array, write: () => number): boo
   return false
 }
 
-/** Ranges of a debug frame in the order that a RangeSet has: ascending, half-open. */
-class DebugRanges implements AckableRanges {
-  readonly #newestFirst: readonly (readonly [number, number])[]
-  readonly count: number
-
-  constructor(newestFirst: readonly (readonly [number, number])[]) {
-    this.#newestFirst = newestFirst
-    this.count = newestFirst.length
-  }
-
-  start(index: number): number {
-    return (this.#newestFirst[this.count - 1 - index] as readonly [number, number])[0]
-  }
-
-  limit(index: number): number {
-    return (this.#newestFirst[this.count - 1 - index] as readonly [number, number])[1] + 1
-  }
+function rangeSetOf(ranges: readonly (readonly [smallest: number, largest: number])[]): RangeSet {
+  const set = new RangeSet()
+  for (const [smallest, largest] of ranges) set.add(smallest, largest + 1)
+  return set
 }
 
 function debugAck(reader: FrameReader): DebugFrame {

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { writeAck, type AckableRanges } from './ack-writer.ts'
+import { RangeSet } from '../bytes/index.ts'
+import { writeAck } from './ack-writer.ts'
 import { readDebugFrames, type DebugFrame } from './debug-frame.ts'
 import { writeApplicationClose, writeConnectionClose, writePadding, writePing } from './frame-writer.ts'
 import { PacketWriter } from './packet-writer.ts'
@@ -26,9 +27,10 @@ function framesOf(writer: PacketWriter): DebugFrame[] {
   return frames
 }
 
-/** What a RangeSet of the bytes folder gives. */
-function rangesOf(...pairs: readonly (readonly [start: number, limit: number])[]): AckableRanges {
-  return { count: pairs.length, start: (i) => pairs[i]?.[0] as number, limit: (i) => pairs[i]?.[1] as number }
+function rangesOf(...pairs: readonly (readonly [start: number, limit: number])[]): RangeSet {
+  const ranges = new RangeSet()
+  for (const [start, limit] of pairs) ranges.add(start, limit)
+  return ranges
 }
 
 test('STREAM data that fills the packet has no length', () => {

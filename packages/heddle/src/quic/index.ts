@@ -1,5 +1,5 @@
 /** QUIC version 1 (RFC 9000, 9001, 9002): the engine of both roles. */
-export { writeAck, type AckableRanges, type EcnTotals } from './ack-writer.ts'
+export { writeAck, type EcnTotals } from './ack-writer.ts'
 export { ApplicationKeys } from './application-keys.ts'
 export { debugFrame, readDebugFrames, writeDebugFrame, type DebugFrame } from './debug-frame.ts'
 export { FrameReader, resetTokenSize } from './frame.ts'
