@@ -1,6 +1,12 @@
-/** What HPACK and QPACK share: Huffman code, prefix integers, field lines and their sections. */
+/** What HPACK and QPACK share: Huffman code, prefix integers, tables, field lines, their sections and memos. */
+export { BlockMemo } from './block-memo.ts'
+export { DynamicTable } from './dynamic-table.ts'
 export { Entry, isSensitive, Kind, kindOfLine, kindOfName } from './entry.ts'
+export { HeadMemo } from './head-memo.ts'
+export { HeadWriter, longestIndexed, writeString, type TableLines } from './head-writer.ts'
 export { huffmanLength, maxDecodedLength, readHuffman, writeHuffman } from './huffman.ts'
 export { IntegerReader, tooLarge, truncated, writeInteger } from './integer.ts'
 export { InternCache, uncached, undecodable } from './intern-cache.ts'
+export { knownNamesOf, Treatment, type KnownName, type KnownNames } from './known-names.ts'
+export { LineReader } from './line-reader.ts'
 export { SectionReader, SectionRole, type FieldSection, type SectionLimits } from './section.ts'

@@ -1,25 +1,16 @@
 import {
-  Entry,
-  InternCache,
-  IntegerReader,
-  isSensitive,
-  Kind,
-  kindOfLine,
+  BlockMemo,
+  DynamicTable,
   kindOfName,
+  LineReader,
+  Kind,
   SectionReader,
-  uncached,
-  undecodable,
+  type Entry,
   type FieldSection,
   type SectionLimits,
   type SectionRole,
 } from '../fieldcode/index.ts'
-import { BlockMemo } from './block-memo.ts'
-import { DynamicTable } from './dynamic-table.ts'
 import { staticCount, staticTable } from './static-table.ts'
-
-// One pair for all connections of the thread: what peers send is much the same.
-const names = new InternCache(512, true)
-const values = new InternCache(2048, false)
 
 /**
  * Decodes field blocks (RFC 7541 §3). A block that cannot be decoded leaves the tables of both ends out
@@ -31,34 +22,22 @@ export class Decoder {
   fault: string
   readonly #table: DynamicTable
   readonly #section: SectionReader
-  readonly #integers: IntegerReader
+  readonly #line: LineReader
   readonly #memo: BlockMemo
-  /** A line that enters no table, made over for each. */
-  readonly #line: Entry
   /** What our SETTINGS_HEADER_TABLE_SIZE allows. */
   #allowed: number
   /** The smallest size allowed since the encoder last said one, if it must say one now. */
   #owed: number
-  // The line being read.
-  #name: string
-  #nameKind: Kind
-  #value: string
-  #valueKind: number
 
   /** Begins with the 4,096 octets of RFC 9113 §6.5.2; `allowTableSize` changes that. */
   constructor(limits: SectionLimits) {
     this.fault = ''
     this.#table = new DynamicTable(4096)
     this.#section = new SectionReader(limits)
-    this.#integers = new IntegerReader()
+    this.#line = new LineReader()
     this.#memo = new BlockMemo()
-    this.#line = new Entry('', '', Kind.Regular)
     this.#allowed = 4096
     this.#owed = Infinity
-    this.#name = ''
-    this.#nameKind = Kind.Regular
-    this.#value = ''
-    this.#valueKind = 0
   }
 
   /** Octets the dynamic table counts for. */
@@ -89,7 +68,8 @@ export class Decoder {
   }
 
   #readBlock(buffer: Uint8Array, start: number, limit: number): boolean {
-    const integers = this.#integers
+    const line = this.#line
+    const { integers } = line
     const section = this.#section
     let at = start
     let first = true
@@ -117,66 +97,29 @@ export class Decoder {
       const indexing = octet >= 0x40
       at = this.#readLine(buffer, at, limit, indexing ? 6 : 4, (octet & 0xf0) === 0x10)
       if (at < 0) return false
-      const kind = this.#nameKind === Kind.Malformed || this.#valueKind !== 0 ? Kind.Malformed : this.#lineKind()
       if (indexing) {
-        const entry = new Entry(this.#name, this.#value, kind)
+        const entry = line.newEntry()
         this.#table.insert(entry)
         section.add(entry)
-      } else {
-        const line = this.#line
-        line.name = this.#name
-        line.value = this.#value
-        line.kind = kind
-        section.add(line)
-      }
+      } else section.add(line.lineOnce())
     }
     // RFC 7541 §4.2: an update that is owed comes with the next block, even an empty one.
     return this.#owed === Infinity || limit === start || this.#fail('no table size update after a smaller SETTINGS_HEADER_TABLE_SIZE')
   }
 
-  #lineKind(): Kind {
-    const kind = this.#nameKind
-    // A cached value is in order already; what is left to judge depends on the name.
-    return kind === Kind.Regular && this.#name !== 'te' ? kind : kindOfLine(kind, this.#name, this.#value)
-  }
-
   /** Reads name and value of a literal; returns the position behind it, or -1. */
   #readLine(buffer: Uint8Array, start: number, limit: number, prefixBits: number, neverIndexed: boolean): number {
-    const integers = this.#integers
+    const line = this.#line
+    const { integers } = line
     const index = integers.read(buffer, start, limit, prefixBits)
     if (index < 0) return this.#lost('a broken name index')
-    let at = integers.at
     if (index > 0) {
       const entry = this.#entry(index)
       if (entry === undefined) return this.#lost(`no field line has the index ${index}`)
-      this.#name = entry.name
-      this.#nameKind = index <= staticCount ? (nameKinds[index] as Kind) : kindOfName(entry.name)
-    } else {
-      const slot = this.#readString(names, buffer, at, limit, false)
-      if (slot === undecodable) return -1
-      at = integers.at
-      this.#name = names.text
-      this.#nameKind = slot === uncached ? kindOfName(names.text) : (names.kinds[slot] as Kind)
-    }
-    const secret = neverIndexed || this.#name === 'cookie' || isSensitive(this.#name, '')
-    const slot = this.#readString(values, buffer, at, limit, secret)
-    if (slot === undecodable) return -1
-    this.#value = values.text
-    this.#valueKind = slot === uncached ? (kindOfLine(Kind.Regular, '', values.text) as number) : (values.kinds[slot] as number)
+      line.takeName(entry.name, index <= staticCount ? (nameKinds[index] as Kind) : kindOfName(entry.name))
+    } else if (!line.readName(buffer, integers.at, limit, 7)) return this.#lost(line.fault)
+    if (!line.readValue(buffer, integers.at, limit, neverIndexed)) return this.#lost(line.fault)
     return integers.at
-  }
-
-  /** Reads one string into `cache.text`; `integers.at` is the position behind it. */
-  #readString(cache: InternCache, buffer: Uint8Array, start: number, limit: number, secret: boolean): number {
-    const integers = this.#integers
-    const length = integers.read(buffer, start, limit, 7)
-    if (length < 0) return this.#lost('a broken string length')
-    const begin = integers.at
-    if (begin + length > limit) return this.#lost('a string longer than its block')
-    const huffman = ((buffer[start] as number) & 0x80) !== 0
-    const slot = secret ? cache.readSecret(buffer, begin, begin + length, huffman) : cache.read(buffer, begin, begin + length, huffman)
-    integers.at = begin + length
-    return slot === undecodable ? this.#lost('a string that is not Huffman code') : slot
   }
 
   #entry(index: number): Entry | undefined {
@@ -198,7 +141,7 @@ export class Decoder {
 
   #lost(fault: string): number {
     this.fault = fault
-    return undecodable
+    return -1
   }
 }
 

@@ -1,5 +1,4 @@
-import { staticCount, staticTable } from './static-table.ts'
-import type { Entry } from '../fieldcode/index.ts'
+import type { Entry } from './entry.ts'
 
 /** How the encoder treats a field. */
 export const Treatment = {
@@ -19,7 +18,7 @@ export type Treatment = (typeof Treatment)[keyof typeof Treatment]
 
 /** What the encoder knows of a name. */
 export interface KnownName {
-  /** The name's first index in the static table; 0: it is not there. */
+  /** The name's first index in the static table; -1: it is not there. */
   readonly index: number
   /** Indices of its values there. */
   readonly values: ReadonlyMap<string, number>
@@ -55,10 +54,11 @@ const treatments: ReadonlyMap<string, Treatment> = new Map<string, Treatment>([
   ['http2-settings', Treatment.Dropped],
 ])
 
-/** Names of the static table, and those that are treated in a way of their own. */
-export const knownNames: ReadonlyMap<string, KnownName> = gather()
+/** Names of a static table by what they are, and those that are treated in a way of their own. */
+export type KnownNames = ReadonlyMap<string, KnownName>
 
-function gather(): Map<string, KnownName> {
+/** What an encoder knows with this static table; places without an entry do not count. */
+export function knownNamesOf(staticTable: readonly (Entry | undefined)[]): KnownNames {
   const names = new Map<string, { index: number; values: Map<string, number>; treatment: Treatment }>()
   const known = (name: string, index: number): { values: Map<string, number> } => {
     let facts = names.get(name)
@@ -68,11 +68,11 @@ function gather(): Map<string, KnownName> {
     }
     return facts
   }
-  for (let index = 1; index <= staticCount; index++) {
-    const { name, value } = staticTable[index] as Entry
-    const { values } = known(name, index)
-    if (value !== '') values.set(value, index)
+  for (const [index, entry] of staticTable.entries()) {
+    if (entry === undefined) continue
+    const { values } = known(entry.name, index)
+    if (entry.value !== '') values.set(entry.value, index)
   }
-  for (const name of treatments.keys()) known(name, 0)
+  for (const name of treatments.keys()) known(name, -1)
   return names
 }

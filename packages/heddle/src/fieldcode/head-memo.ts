@@ -13,6 +13,8 @@ class Slot {
   version: number
   /** Undefined until the head came a second time. */
   block: Uint8Array | undefined
+  required: number
+  smallest: number
 
   constructor() {
     this.head = new Head('', '', '', '', '', 0, noFields)
@@ -20,6 +22,8 @@ class Slot {
     this.date = ''
     this.version = -1
     this.block = undefined
+    this.required = 0
+    this.smallest = 0
   }
 }
 
@@ -28,12 +32,18 @@ class Slot {
  * strings and a copy. Strings are compared, not arrays, so an array that changes is not mistaken.
  */
 export class HeadMemo {
+  /** Of QPACK, for the block found last: its Required Insert Count … */
+  required: number
+  /** … and the number of the oldest entry it refers to. */
+  smallest: number
   readonly #slots: readonly Slot[]
   #next: number
   /** The slot `find` missed in for want of a block. */
   #candidate: Slot | undefined
 
   constructor() {
+    this.required = 0
+    this.smallest = 0
     this.#slots = Array.from({ length: slots }, () => new Slot())
     this.#next = 0
     this.#candidate = undefined
@@ -45,7 +55,11 @@ export class HeadMemo {
     for (let i = 0; i < slots; i++) {
       const slot = this.#slots[i] as Slot
       if (!isSame(slot, head, date)) continue
-      if (slot.block !== undefined && slot.version === version) return slot.block
+      if (slot.block !== undefined && slot.version === version) {
+        this.required = slot.required
+        this.smallest = slot.smallest
+        return slot.block
+      }
       this.#candidate = slot
       return undefined
     }
@@ -59,13 +73,15 @@ export class HeadMemo {
   }
 
   /** `buffer[start, limit)` is what the head that was just not found came to; `version`: the table did not change meanwhile. */
-  keep(head: Head, buffer: Uint8Array, start: number, limit: number, version: number): void {
+  keep(head: Head, buffer: Uint8Array, start: number, limit: number, version: number, required = 0, smallest = 0): void {
     const slot = this.#candidate
     if (slot === undefined || limit - start > longest) return
     slot.head = head
     slot.fields = head.fields.slice()
     slot.version = version
     slot.block = Uint8Array.prototype.slice.call(buffer, start, limit)
+    slot.required = required
+    slot.smallest = smallest
   }
 }
 

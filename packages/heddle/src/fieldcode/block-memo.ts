@@ -1,11 +1,11 @@
-import type { FieldSection, SectionRole } from '../fieldcode/index.ts'
+import type { FieldSection, SectionRole } from './section.ts'
 
 const slots = 16
 const longest = 512
 
 /**
- * Whole field blocks a peer repeats, with what they decoded to: a repeated block costs one comparison.
- * A memo is true only while the dynamic table has not changed, and is kept from the second sighting on,
+ * Whole field blocks (encoded field sections) a peer repeats, with what they decoded to: a repeated one
+ * costs one comparison. A memo is true only while the dynamic table has not changed, and is kept from the second sighting on,
  * so that blocks seen once cost no copy. Belongs to one connection; direct-mapped and bounded.
  */
 export class BlockMemo {

@@ -1,16 +1,16 @@
-import type { Entry } from '../fieldcode/index.ts'
+import type { Entry } from './entry.ts'
 
 /**
- * The dynamic table (RFC 7541 §2.3.2): a ring of entries, newest first by index, evicted oldest first.
- * Entries are numbered by insertion, so a number stays true while indices shift: the entry inserted as
- * the n-th has the relative index `inserted - n`.
+ * The dynamic table (RFC 7541 §2.3.2, RFC 9204 §3.2): a ring of entries, evicted oldest first. Entries
+ * are numbered from 0 by insertion (the absolute index of RFC 9204 §3.2.4), so a number stays true while
+ * relative indices shift: number n has the relative index `inserted - 1 - n`, 0 for the newest.
  */
 export class DynamicTable {
-  /** Octets the entries count for (RFC 7541 §4.1). */
+  /** Octets the entries count for (RFC 7541 §4.1, RFC 9204 §3.2.1). */
   size: number
   /** Octets they may count for. */
   capacity: number
-  /** Entries ever inserted. */
+  /** Entries ever inserted: the number of the next one. */
   inserted: number
   /** Entries held. */
   count: number
@@ -34,6 +34,12 @@ export class DynamicTable {
   at(index: number): Entry | undefined {
     if (index >= this.count) return undefined
     return this.#ring[(this.inserted - 1 - index) & (this.#ring.length - 1)]
+  }
+
+  /** The entry that was inserted as number `number`, if it is still there. */
+  byNumber(number: number): Entry | undefined {
+    if (number < this.inserted - this.count || number >= this.inserted) return undefined
+    return this.#ring[number & (this.#ring.length - 1)]
   }
 
   /**
