@@ -1,4 +1,5 @@
 import type { TlsFacts } from '../http/index.ts'
+import type { TlsUpdate } from './tls-options.ts'
 
 /** The levels of encryption of QUIC (RFC 9001 §2.1), as OpenSSL numbers them. */
 export const Level = { initial: 0, early: 1, handshake: 2, application: 3 } as const
@@ -46,14 +47,16 @@ export interface QuicCrypto {
   random(byteCount: number): Uint8Array
 }
 
-/** Why TLS ends a connection: the error code is 0x100 + `alert` (RFC 9001 §4.8). */
+/** Why TLS ends a connection. */
 export interface TlsFault {
   readonly alert: number
+  /** The error code of QUIC: 0x100 + `alert` (RFC 9001 §4.8), but PROTOCOL_VIOLATION where RFC 9001 says that. */
+  readonly code: number
   /** What is wrong, with the verification's own words where it was that. */
   readonly message: string
 }
 
-/** What a TLS session tells. Called inside `start` and `receive` only. */
+/** What a TLS session tells. Called inside `start`, `receive` and `resume` only, but for `onWake`. What one of these throws, the outer call throws, and the session is closed. */
 export interface TlsSessionHandler {
   /** Octets to be sent in CRYPTO frames; the callee keeps them. */
   onCrypto(level: Level, bytes: Uint8Array): void
@@ -63,6 +66,8 @@ export interface TlsSessionHandler {
   onTransportParameters(bytes: Uint8Array): void
   /** Client: a ticket to resume the session with. */
   onTicket(ticket: Uint8Array): void
+  /** Server: the promise of an SNI callback is settled; `resume` goes on. Called in a turn of its own, where `resume` may be called at once. */
+  onWake?(): void
 }
 
 /** The TLS 1.3 handshake of one QUIC connection. */
@@ -71,6 +76,8 @@ export interface TlsSession {
   start(): TlsFault | undefined
   /** Takes octets of CRYPTO frames of a level, in order, and goes on as far as they allow. After a fault it does nothing. */
   receive(level: Level, bytes: Uint8Array): TlsFault | undefined
+  /** Goes on after `onWake`. */
+  resume(): TlsFault | undefined
   /** Both sides have finished (RFC 9001 §4.1.1). */
   readonly complete: boolean
   readonly earlyData: 'none' | 'offered' | 'accepted' | 'rejected'
@@ -94,11 +101,119 @@ export interface TlsClientOptions {
 /** What a server says of one connection. */
 export interface TlsServerOptions {
   readonly transportParameters: Uint8Array
+  /**
+   * Sessions are resumed, and early data is taken, only where this is the same as it was: the limits that a client
+   * remembers for early data (RFC 9000 §7.4.1). Default: the same for all.
+   */
+  readonly resumptionContext?: string | undefined
 }
 
 /** Certificates, trust and preferences that sessions share. */
 export interface TlsContext {
   client(options: TlsClientOptions, handler: TlsSessionHandler): TlsSession
   server(options: TlsServerOptions, handler: TlsSessionHandler): TlsSession
+  /** Server: for handshakes to come, what is given replaces what was given before. Throws UsageError, and changes nothing, for what cannot be used. */
+  update(change: TlsUpdate): void
+  /** No more sessions; those there are go on. */
   close(): void
 }
+
+/** Where a datagram comes from or goes to. Two of the same address and port have the same `key`, and mostly are one object. */
+export interface UdpAddress {
+  /** An IPv4 address that an IPv6 socket maps is IPv4 here. */
+  readonly family: 4 | 6
+  /** In its canonical text form (RFC 5952), with the zone of a link-local address. */
+  readonly host: string
+  readonly port: number
+  /** Unique to address, zone and port. */
+  readonly key: string
+  equals(other: UdpAddress): boolean
+}
+
+/** What a UDP port tells. Nothing of it is called inside `send`. */
+export interface UdpHandler {
+  /**
+   * `count` datagrams came. They and what `port.offset` and its siblings say of them are valid during the call only.
+   * One that is larger than {@link largestDatagram} never comes.
+   */
+  onBatch(port: UdpPort, count: number): void
+  /** `port.blocked` is over. */
+  onWritable(port: UdpPort): void
+  /**
+   * Something was not sent, or the peer of a connected port is not there (ECONNREFUSED); the port lives on. At most once a
+   * turn of the event loop. A datagram that is too large for the network interface (EMSGSIZE) is lost without a word.
+   */
+  onError(port: UdpPort, error: NodeJS.ErrnoException): void
+}
+
+/** How a UDP port is opened. */
+export interface UdpOptions {
+  /** An IP address. Default: all addresses, IPv4 and IPv6 where there is IPv6. */
+  readonly host?: string | undefined
+  /** Default 0: the system chooses. */
+  readonly port?: number | undefined
+  /** The only peer: nobody else is heard, and that nobody listens there becomes an error. */
+  readonly remote?: UdpAddress | undefined
+  /** With `::`: no IPv4. Default false. */
+  readonly ipv6Only?: boolean | undefined
+  /** Processes share the port, each with clients of its own (SO_REUSEPORT). Default false. */
+  readonly reusePort?: boolean | undefined
+  /** Octets that may wait to be received; the system may allow less. Default 2 MiB. */
+  readonly receiveBufferSize?: number | undefined
+  /** Octets that may wait to be sent. Default 2 MiB. */
+  readonly sendBufferSize?: number | undefined
+  /** Let the system cut one large buffer into datagrams, where it can (UDP_SEGMENT). Default true. */
+  readonly segmentation?: boolean | undefined
+}
+
+/** One UDP socket, bound. */
+export interface UdpPort {
+  readonly local: UdpAddress
+  /** Datagrams that the system had no room for wait here: send no more until `onWritable`. */
+  readonly blocked: boolean
+  /** Whether the ECN field goes out as given. Without: as 0. */
+  readonly sendsEcn: boolean
+  /** Datagrams given to the system, calls that did it, datagrams dropped; datagrams and batches that came. */
+  readonly counters: UdpCounters
+
+  /** Inside `onBatch`: where the datagrams are. */
+  readonly buffer: Uint8Array
+  offset(index: number): number
+  length(index: number): number
+  /** The ECN field (RFC 3168 §5): 0 Not-ECT, 1 ECT(1), 2 ECT(0), 3 CE; −1 if the system did not tell. */
+  ecn(index: number): number
+  peer(index: number): UdpAddress
+
+  /**
+   * Sends `buffer[start, limit)` as datagrams of `segmentSize` octets, the last of what is left, with `ecn` in each.
+   * The octets are the caller's again at once. Returns how many datagrams are on their way or wait.
+   */
+  send(peer: UdpAddress, buffer: Uint8Array, start: number, limit: number, segmentSize: number, ecn: number): number
+  /** Whether the port keeps the process alive: at first it does. */
+  ref(): void
+  unref(): void
+  /** Once closed, nothing is called anymore and `send` does nothing. It may be called again, and inside `onBatch`. */
+  close(): Promise<void>
+}
+
+export interface UdpCounters {
+  sent: number
+  sendCalls: number
+  /** Too large, or refused by the system. */
+  dropped: number
+  received: number
+  batches: number
+}
+
+/** Opens UDP ports. */
+export interface Udp {
+  /** Many datagrams a call of the system; otherwise one. */
+  readonly batches: boolean
+  /** Rejects with the system's error: `code`, `syscall`, `address`, `port`. */
+  bind(options: UdpOptions, handler: UdpHandler): Promise<UdpPort>
+  /** `host` is an IP address, with a zone if it is link-local. Throws a RangeError if it is not, or `port` is none. */
+  address(host: string, port: number): UdpAddress
+}
+
+/** Octets of the largest datagram that is received: more than an Ethernet frame brings. */
+export const largestDatagram = 2048
