@@ -1,7 +1,11 @@
 /** QUIC version 1 (RFC 9000, 9001, 9002): the engine of both roles. */
 export { writeAck, type EcnTotals } from './ack-writer.ts'
+export { ackDelayTime, ackDelayUnits, ReceivedPackets, type AckOptions } from './ack.ts'
 export { ApplicationKeys } from './application-keys.ts'
+export { type Congestion } from './congestion.ts'
+export { Cubic } from './cubic.ts'
 export { debugFrame, readDebugFrames, writeDebugFrame, type DebugFrame } from './debug-frame.ts'
+export { Ecn, EcnCounter, EcnValidation } from './ecn.ts'
 export { FrameReader, resetTokenSize } from './frame.ts'
 export { FrameType, isAckEliciting, isFrameAllowed, isKnownFrameType, isProbing, StreamFlag } from './frame-type.ts'
 export {
@@ -24,6 +28,7 @@ export {
   writeStreamDataBlocked,
   writeStreamsBlocked,
 } from './frame-writer.ts'
+export { NewReno } from './new-reno.ts'
 export { maxConnectionIdSize, PacketReader, PacketType, retryTagSize, version1 } from './packet.ts'
 export { initialSecrets, initialSuite, suiteFacts, type SuiteFacts } from './key-schedule.ts'
 export { decodePacketNumber, packetNumberSize, writePacketNumber } from './packet-number.ts'
@@ -31,6 +36,11 @@ export { ForgeryCount, PacketOpener } from './packet-opener.ts'
 export { PacketWriter, tagSize, type PacketSealer } from './packet-writer.ts'
 export { checkConnectionIds, checkRemembered, rememberedParameters } from './parameter-checks.ts'
 export { LevelKeys } from './protection.ts'
+export { Recovery, type PacketFate, type RecoveryOptions } from './recovery.ts'
+export { Rtt } from './rtt.ts'
+export { type SentPacket } from './sent-packet.ts'
+export { SentValue } from './sent-value.ts'
+export { Space, spaceCount, spaceOf } from './space.ts'
 export { readVersions, retryPacket, verifyRetry, versionNegotiationPacket } from './retry-packet.ts'
 export { startCrypto, startStream, writeCrypto, writeStream } from './stream-writer.ts'
 export { TransportError, transportErrorName, transportFault, type TransportFault } from './transport-error.ts'

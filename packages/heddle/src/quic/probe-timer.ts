@@ -1,0 +1,70 @@
+import type { Instant } from '../http/index.ts'
+import type { Rtt } from './rtt.ts'
+import type { SentSpace } from './sent-space.ts'
+import { Space } from './space.ts'
+
+/** The back-off doubles no more often: 2^16 probe timeouts are hours. */
+const mostBackoff = 16
+
+/** When packets count as lost, or else probes are due: the one timer of loss detection (RFC 9002 §6.2, §A.8). */
+export class ProbeTimer {
+  /** Meaningful after `arm`. */
+  deadline: Instant
+  /** Where the probes are due. */
+  space: Space
+  /** What `deadline` depends on has changed since `arm`. */
+  isStale: boolean
+  /** Timeouts in a row. */
+  count: number
+  /** The peer's max_ack_delay (ms). */
+  maxAckDelay: number
+  handshakeConfirmed: boolean
+  /** The peer knows our address, so that it may send: always of a server. */
+  isAddressValidated: boolean
+  /** A client has keys for Handshake packets. */
+  hasHandshakeKeys: boolean
+  /** A server may send nothing more before the client does. */
+  isAmplificationLimited: boolean
+  /** What the timeout of a client that has nothing in flight counts from. */
+  idleSince: Instant
+
+  constructor(isServer: boolean, now: Instant) {
+    this.deadline = Infinity
+    this.space = Space.initial
+    this.isStale = true
+    this.count = 0
+    this.maxAckDelay = 25
+    this.handshakeConfirmed = false
+    this.isAddressValidated = isServer
+    this.hasHandshakeKeys = false
+    this.isAmplificationLimited = false
+    this.idleSince = now
+  }
+
+  /** Finds the deadline. */
+  arm([initial, handshake, application]: readonly [SentSpace, SentSpace, SentSpace], rtt: Rtt): void {
+    this.isStale = false
+    this.deadline = Math.min(initial.lossTime, handshake.lossTime, application.lossTime)
+    // RFC 9002 §6.2.2.1: at the limit a timeout could do nothing.
+    if (this.deadline !== Infinity || this.isAmplificationLimited) return
+
+    const backoff = 2 ** Math.min(this.count, mostBackoff)
+    const timeout = rtt.probeTimeout * backoff
+    if (initial.elicitingCount > 0) this.#consider(Space.initial, initial.lastElicitingAt + timeout)
+    if (handshake.elicitingCount > 0) this.#consider(Space.handshake, handshake.lastElicitingAt + timeout)
+    // RFC 9002 §6.2.1: not before the handshake is confirmed.
+    if (application.elicitingCount > 0 && this.handshakeConfirmed) {
+      this.#consider(Space.application, application.lastElicitingAt + timeout + this.maxAckDelay * backoff)
+    }
+    // RFC 9002 §6.2.2.1: the server may wait for octets of a client that has nothing to say.
+    if (this.deadline === Infinity && !this.isAddressValidated) {
+      this.#consider(this.hasHandshakeKeys ? Space.handshake : Space.initial, this.idleSince + timeout)
+    }
+  }
+
+  #consider(space: Space, deadline: Instant): void {
+    if (deadline >= this.deadline) return
+    this.deadline = deadline
+    this.space = space
+  }
+}
