@@ -223,6 +223,31 @@ test('RFC 9001 §6.4: newer keys with a lower packet number are KEY_UPDATE_ERROR
   assert.equal(b.keys.fault?.code, TransportError.keyUpdateError)
 })
 
+test('RFC 9001 §6.4: older keys with a higher packet number than newer ones are not taken', () => {
+  const [, b] = pair()
+  assert.ok(b.open(packetOf(1, 10)))
+  assert.ok(b.open(packetOf(1, 5)))
+  for (const packetNumber of [20, 7]) {
+    assert.equal(b.open(packetOf(0, packetNumber)), false, `${packetNumber}`)
+    assert.deepEqual(b.phases, [1, 1])
+  }
+  assert.ok(b.open(packetOf(0, 4)))
+})
+
+test('RFC 9001 §6.1: after an update of the peer, too, the phase must be acknowledged before the next', () => {
+  const [a, b] = pair()
+  assert.ok(a.open(b.seal()))
+  acknowledge(a, b)
+  assert.equal(b.keys.canUpdate, true)
+  assert.ok(b.open(packetOf(1, 5)))
+  b.keys.expire(Infinity)
+  assert.equal(b.keys.canUpdate, false)
+  b.seal()
+  assert.ok(b.open(packetOf(1, 6)))
+  assert.equal(b.keys.onAcked(b.nextNumber - 1), undefined)
+  assert.equal(b.keys.canUpdate, true)
+})
+
 test('RFC 9001 §6.2: an acknowledgement of new keys under old ones is KEY_UPDATE_ERROR', () => {
   const [a, b] = pair()
   assert.ok(b.open(a.seal()))

@@ -123,7 +123,8 @@ export class ApplicationKeys extends PacketOpener implements PacketSealer {
    * phase and answered it, and no overtaken packet of the phase before is waited for.
    */
   get canUpdate(): boolean {
-    return this.confirmed && this.#isPhaseAcked && this.#readPhase === this.#writePhase && this.#readPrevious === undefined
+    // An acknowledgement counts only if it came in a packet of the same phase: so the peer has answered.
+    return this.confirmed && this.#isPhaseAcked && this.#readPrevious === undefined
   }
 
   /** The write key has sealed so many packets that it is time for an update. */

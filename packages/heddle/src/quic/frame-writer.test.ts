@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { RangeSet } from '../bytes/index.ts'
 import { writeAck } from './ack-writer.ts'
-import { readDebugFrames, type DebugFrame } from './debug-frame.ts'
+import { readDebugFrames, writeDebugFrame, type DebugFrame } from './debug-frame.ts'
 import { writeApplicationClose, writeConnectionClose, writePadding, writePing } from './frame-writer.ts'
 import { PacketWriter } from './packet-writer.ts'
 import { startCrypto, startStream, writeCrypto, writeStream } from './stream-writer.ts'
@@ -99,6 +99,73 @@ test('STREAM and CRYPTO take as much as fits, at every room and for every wish',
     }),
     { numRuns: 1_000 },
   )
+})
+
+test('STREAM and CRYPTO keep to their room where the size of a length changes', () => {
+  for (const [from, to] of [
+    [60, 72],
+    [16_380, 16_396],
+  ] as const) {
+    for (let room = from; room <= to; room++) {
+      for (let wanted = room - 10; wanted <= room; wanted++) {
+        for (const write of [
+          (writer: PacketWriter): number => writeCrypto(writer, 0, some, 0, wanted),
+          (writer: PacketWriter): number => writeStream(writer, 0, 0, some, 0, wanted, true),
+        ]) {
+          const writer = writerWithRoom(room)
+          const taken = write(writer)
+          assert.ok(taken > 0 && writer.room >= 0, `${wanted} octets in a room of ${room}`)
+          const last = framesOf(writer).at(-1)
+          assert.ok(last !== undefined && 'data' in last)
+          assert.deepEqual(last.data, some.slice(0, taken))
+        }
+      }
+    }
+  }
+})
+
+test('STREAM data whose length just fits has one', () => {
+  const writer = writerWithRoom(100)
+  assert.equal(writeStream(writer, 4, 0, some, 0, 96, true), 96)
+  assert.deepEqual(
+    framesOf(writer).map((frame) => frame.type),
+    ['STREAM'],
+  )
+  assert.equal(writer.buffer[writer.payloadStart], 0x0b)
+})
+
+test('every frame is written where it just fits, and in no smaller room', () => {
+  const frames: DebugFrame[] = [
+    { type: 'PADDING', size: 9 },
+    { type: 'RESET_STREAM', streamId: 100, code: 1, finalSize: 2 ** 20 },
+    { type: 'STOP_SENDING', streamId: 100, code: 2 ** 31 },
+    { type: 'NEW_TOKEN', token: some.slice(0, 100) },
+    { type: 'MAX_DATA', maximum: 2 ** 40 },
+    { type: 'MAX_STREAM_DATA', streamId: 4, maximum: 2 ** 20 },
+    { type: 'MAX_STREAMS', bidirectional: true, maximum: 1000 },
+    { type: 'MAX_STREAMS', bidirectional: false, maximum: 2 ** 20 },
+    { type: 'DATA_BLOCKED', maximum: 2 ** 20 },
+    { type: 'STREAM_DATA_BLOCKED', streamId: 1000, maximum: 1000 },
+    { type: 'STREAMS_BLOCKED', bidirectional: true, maximum: 1000 },
+    { type: 'STREAMS_BLOCKED', bidirectional: false, maximum: 2 ** 40 },
+    { type: 'NEW_CONNECTION_ID', sequence: 100, retirePriorTo: 99, id: some.slice(0, 8), resetToken: some.slice(0, 16) },
+    { type: 'RETIRE_CONNECTION_ID', sequence: 2 ** 20 },
+    { type: 'PATH_CHALLENGE', data: some.slice(0, 8) },
+    { type: 'PATH_RESPONSE', data: some.slice(8, 16) },
+  ]
+  for (const frame of frames) {
+    const wide = writerWithRoom(1000)
+    assert.ok(writeDebugFrame(wide, frame))
+    const size = wide.at - wide.payloadStart
+    for (let room = 3; room <= size; room++) {
+      const writer = writerWithRoom(room)
+      assert.equal(writeDebugFrame(writer, frame), room === size, `${frame.type} of ${size} in ${room}`)
+      assert.equal(writer.isEmpty, room < size)
+      if (room === size) assert.deepEqual(framesOf(writer), [frame])
+      else assert.ok(writer.buffer.subarray(writer.payloadStart).every((octet) => octet === 0))
+      assert.equal(writer.ackEliciting, room === size && frame.type !== 'PADDING')
+    }
+  }
 })
 
 test('CRYPTO is not written without an octet', () => {

@@ -15,6 +15,13 @@ test('RFC 9000 A.3: the number nearest to the next one', () => {
   assert.equal(decodePacketNumber(0x9b32, 2, 0xa82f30ea), 0xa82f9b32)
 })
 
+test('half a window ahead is still ahead, half a window behind is not behind', () => {
+  assert.equal(decodePacketNumber(128, 1, 255), 384)
+  assert.equal(decodePacketNumber(129, 1, 255), 129)
+  assert.equal(decodePacketNumber(0, 1, 383), 512)
+  assert.equal(decodePacketNumber(1, 1, 383), 257)
+})
+
 test('the first numbers are themselves, whatever their size', () => {
   for (const size of [1, 2, 3, 4]) {
     assert.equal(decodePacketNumber(0, size, -1), 0)

@@ -3,9 +3,18 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { checkConnectionIds, checkRemembered, rememberedParameters } from './parameter-checks.ts'
 import { TransportError, transportErrorName } from './transport-error.ts'
-import { decodeTransportParameters, encodeTransportParameters, TransportParameters } from './transport-parameters.ts'
+import { decodeTransportParameters, encodeTransportParameters, TransportParameters, type PreferredAddress } from './transport-parameters.ts'
 
 const token = Uint8Array.from({ length: 16 }, (_, i) => i)
+
+const preferred: PreferredAddress = {
+  ipv4Address: Uint8Array.of(192, 0, 2, 1),
+  ipv4Port: 443,
+  ipv6Address: new Uint8Array(16).fill(0x20),
+  ipv6Port: 8443,
+  connectionId: Uint8Array.of(9, 8, 7, 6),
+  statelessResetToken: token.toReversed(),
+}
 
 function bytesOf(hex: string): Uint8Array {
   return new Uint8Array(Buffer.from(hex.replaceAll(' ', ''), 'hex'))
@@ -36,14 +45,7 @@ function fullParameters(): TransportParameters {
     ackDelayExponent: 10,
     maxAckDelay: 26,
     disableActiveMigration: true,
-    preferredAddress: {
-      ipv4Address: Uint8Array.of(192, 0, 2, 1),
-      ipv4Port: 443,
-      ipv6Address: new Uint8Array(16).fill(0x20),
-      ipv6Port: 8443,
-      connectionId: Uint8Array.of(9, 8, 7, 6),
-      statelessResetToken: token.toReversed(),
-    },
+    preferredAddress: preferred,
     activeConnectionIdLimit: 8,
     initialSourceConnectionId: new Uint8Array(0),
     retrySourceConnectionId: new Uint8Array(20).fill(5),
@@ -63,6 +65,22 @@ test('nothing said means the defaults of RFC 9000 §18.2', () => {
 
 test('all parameters are written and read', () => {
   assert.deepEqual(decode(encodeTransportParameters(fullParameters(), 5)), fullParameters())
+})
+
+test('the longest values are written and read, whatever room the ones before them left', () => {
+  for (let size = 0; size <= 20; size++) {
+    for (const last of [0, 20]) {
+      const parameters = fullParameters()
+      parameters.originalDestinationConnectionId = new Uint8Array(size).fill(1)
+      parameters.initialSourceConnectionId = new Uint8Array(size).fill(2)
+      parameters.retrySourceConnectionId = new Uint8Array(last).fill(3)
+      for (const field of ['maxIdleTimeout', 'initialMaxData', 'initialMaxStreamDataBidiLocal', 'initialMaxStreamDataUni'] as const) {
+        parameters[field] = 2 ** 52
+      }
+      parameters.preferredAddress = { ...preferred, connectionId: new Uint8Array(20).fill(4) }
+      assert.deepEqual(decode(encodeTransportParameters(parameters, 2 ** 40)), parameters)
+    }
+  }
 })
 
 test('the octets are those of RFC 9000 §18', () => {
@@ -139,6 +157,7 @@ test('RFC 9000 §7.4: a parameter that comes twice is an error, known or not', (
   assert.equal(codeOf('3b 00 3b 00'), TransportError.transportParameterError)
   assert.equal(codeOf('3b 00 4001 01 05'), undefined, 'a long coding of a number is a coding of it')
   assert.equal(codeOf('01 01 05 4001 01 05'), TransportError.transportParameterError)
+  assert.equal(codeOf('ffffffffffffffff 00 fffffffffffffffe 00'), undefined, 'two numbers that a double cannot tell apart')
 })
 
 test('RFC 9000 §18.2: what only a server may send is an error from a client', () => {
