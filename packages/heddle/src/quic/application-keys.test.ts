@@ -310,6 +310,14 @@ test('the suite gives the limits', () => {
   assert.equal(keys.confidentialityLimit, 2 ** 23)
 })
 
+test('any packet of a phase that is acknowledged is enough', () => {
+  const [a, b] = pair()
+  for (let i = 0; i < 3; i++) a.seal()
+  assert.ok(a.open(b.seal()))
+  assert.equal(a.keys.onAcked(0), undefined)
+  assert.equal(a.keys.canUpdate, true)
+})
+
 test('each direction has its keys when TLS gives them, until all are discarded', () => {
   const keys = new ApplicationKeys(cryptography, new ForgeryCount())
   const packet = packetOf(0, 0)

@@ -169,11 +169,10 @@ export function writeDebugFrame(writer: PacketWriter, frame: DebugFrame): boolea
 
 /** Takes the frame back if only a part of `data` found room. */
 function whole(writer: PacketWriter, data: Uint8Array, write: () => number): boolean {
-  const { at, ackEliciting, padded } = writer
+  const { at, ackEliciting } = writer
   if (write() === data.length) return true
   writer.at = at
   writer.ackEliciting = ackEliciting
-  writer.padded = padded
   return false
 }
 

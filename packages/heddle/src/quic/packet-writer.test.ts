@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { writePadding, writePing } from './frame-writer.ts'
+import { writePadding, writePing, writeStopSending } from './frame-writer.ts'
 import { PacketReader, PacketType, version1 } from './packet.ts'
 import { PacketWriter, tagSize, type PacketSealer } from './packet-writer.ts'
 import { startStream } from './stream-writer.ts'
@@ -84,6 +84,14 @@ test('packets are coalesced, and the last one is padded to the size of the datag
   assert.ok(reader.next())
   assert.deepEqual([reader.type, reader.packetStart, reader.packetLimit], [PacketType.handshake, 50 + first, 1250])
   assert.equal(reader.next(), false)
+})
+
+test('a packet that is long enough for the sample is not padded', () => {
+  const writer = writerOf(1200)
+  assert.ok(writer.startShort(destination, 0, -1, 0, false))
+  assert.ok(writeStopSending(writer, 0, 0))
+  assert.equal(writer.finish(new ClearSealer()), 10 + 3 + 16)
+  assert.equal(writer.padded, false)
 })
 
 test('padding stops at the limit of the datagram', () => {

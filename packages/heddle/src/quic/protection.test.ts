@@ -199,6 +199,18 @@ test('RFC 9001 §6.6: packets that cannot be opened are counted for all keys of 
   assert.deepEqual(faults, [undefined, TransportError.aeadLimitReached])
 })
 
+test('RFC 9001 §6.6: a level stops sealing at the limit of its suite', () => {
+  const keys = initialKeys(false)
+  assert.equal(keys.confidentialityLimit, 2 ** 23)
+  keys.confidentialityLimit = 2
+  for (const left of [true, false]) {
+    keys.seal(new Uint8Array(100), 0, 18, 19, 84, 0)
+    assert.equal(keys.canSeal, left)
+  }
+  keys.installInitial(bytesOf('f067a5502a4262b5'), false)
+  assert.equal(keys.canSeal, true, 'new keys begin anew')
+})
+
 test('a level has keys from install to discard, each direction for itself', () => {
   const keys = new LevelKeys(cryptography, new ForgeryCount())
   assert.deepEqual([keys.canOpen, keys.canSeal, keys.isDiscarded], [false, false, false])

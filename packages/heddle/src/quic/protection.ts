@@ -16,7 +16,8 @@ export class LevelKeys extends PacketOpener implements PacketSealer {
   #writeKey: PacketKey | undefined
   #writeHeader: HeaderKey | undefined
   #sealed: number
-  #confidentialityLimit: number
+  /** Packets that the write key may seal (RFC 9001 §6.6); `install` sets what the suite allows. */
+  confidentialityLimit: number
   /** The keys were there and are gone for good: no packet of the level counts any more. */
   isDiscarded: boolean
 
@@ -30,7 +31,7 @@ export class LevelKeys extends PacketOpener implements PacketSealer {
     this.#writeKey = undefined
     this.#writeHeader = undefined
     this.#sealed = 0
-    this.#confidentialityLimit = 0
+    this.confidentialityLimit = 0
     this.isDiscarded = false
   }
 
@@ -41,7 +42,7 @@ export class LevelKeys extends PacketOpener implements PacketSealer {
 
   /** Packets of the level can be sealed: there are keys, and they did not yet seal all they may (RFC 9001 §6.6). */
   get canSeal(): boolean {
-    return this.#writeKey !== undefined && this.#sealed < this.#confidentialityLimit
+    return this.#writeKey !== undefined && this.#sealed < this.confidentialityLimit
   }
 
   /**
@@ -69,7 +70,7 @@ export class LevelKeys extends PacketOpener implements PacketSealer {
       this.#writeKey = packetKey
       this.#writeHeader = headerKey
       this.#sealed = 0
-      this.#confidentialityLimit = suiteFacts[suite].confidentialityLimit
+      this.confidentialityLimit = suiteFacts[suite].confidentialityLimit
     }
   }
 

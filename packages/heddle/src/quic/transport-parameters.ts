@@ -260,7 +260,7 @@ class ParameterWriter {
   length: number
 
   constructor() {
-    this.bytes = new Uint8Array(256)
+    this.bytes = new Uint8Array(64)
     this.length = 0
   }
 
