@@ -134,7 +134,7 @@ export class OpenSslSession implements TlsSession, CallbackTarget {
 
   facts(): TlsFacts {
     if (this.#facts !== undefined) return this.#facts
-    if (!this.#closed) return new SessionFacts(this.#owner.openssl, this.#ssl, this.#serverName)
+    // OpenSSL must not be asked before: it looks into the session without looking whether there is one.
     return { version: 'TLSv1.3', cipher: '', alpn: undefined, serverName: this.#serverName, authorized: false, peerCertificate: undefined }
   }
 
@@ -242,12 +242,13 @@ export class OpenSslSession implements TlsSession, CallbackTarget {
     const { f } = openssl
     const ssl = this.#ssl
     const early = level === Level.early
-    const pending = early ? f.SSL_SESSION_get0_cipher(f.SSL_get_session(ssl)) : f.SSL_get_pending_cipher(ssl)
+    const session = early ? f.SSL_get_session(ssl) : 0n
+    const pending = session === 0n ? f.SSL_get_pending_cipher(ssl) : f.SSL_SESSION_get0_cipher(session)
     const suite = cipherOf(openssl, pending === 0n ? f.SSL_get_current_cipher(ssl) : pending)
     if (suite === undefined) throw new Error('OpenSSL chose a cipher suite that was not offered')
     if (!early && direction === 0) {
       // RFC 9001 §4.1.3
-      if (this.#input.unread(this.#readLevel) > 0) {
+      if (!this.#input.isEmpty(this.#readLevel)) {
         this.#find(Alert.unexpectedMessage, 'handshake data is left at a level of encryption that is over', protocolViolation)
       }
       this.#readLevel = level as Level
