@@ -2,8 +2,20 @@ import { type Evp, bindEvp } from './evp.ts'
 import type { NativeLibrary } from './ffi.ts'
 import { expandLabel, type Hmac, hkdfExtract } from './hkdf.ts'
 import { LastAddress, Memory } from './memory.ts'
-import { checkSample, nodeCrypto } from './node-crypto.ts'
-import { checkSize, isSpan, ivSize, maskSize, sampleSize, type Suite, suiteNamed, suites, tagSize, writeNonce } from './suites.ts'
+import { nodeCrypto } from './node-crypto.ts'
+import {
+  checkSample,
+  checkSize,
+  isSpan,
+  ivSize,
+  maskSize,
+  sampleSize,
+  type Suite,
+  suiteNamed,
+  suites,
+  tagSize,
+  writeNonce,
+} from './suites.ts'
 import { openToken, random, retryTag, sealToken, statelessResetToken } from './tokens.ts'
 import type { CipherSuite, HeaderKey, PacketKey, QuicCrypto } from './types.ts'
 

@@ -70,3 +70,10 @@ export function isSpan(start: number, middle: number, limit: number, length: num
     Number.isInteger(limit)
   )
 }
+
+/** Sample and mask must be whole; whoever reads packets has seen to that. */
+export function checkSample(buffer: Uint8Array, sampleStart: number, mask: Uint8Array): void {
+  if (!isSpan(sampleStart, sampleStart, sampleStart + sampleSize, buffer.length) || mask.length < maskSize) {
+    throw new RangeError('header protection: sample or mask is outside of its buffer')
+  }
+}

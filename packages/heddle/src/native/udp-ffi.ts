@@ -12,8 +12,8 @@ import { addresses, addressSocket, checkSend, listening, SocketPort } from './ud
 const largestSegmentCount = 64
 /** Octets of one buffer that is to be cut: below what a UDP length over IPv4 or IPv6 can say. */
 const largestCut = 65_000
-/** Calls for one event: what is left then waits for the others' turn. */
-const roundsPerTurn = 8
+/** Calls for one event; `dgram` makes up to 32 events of one turn, and what is left then waits for the next. */
+const roundsPerTurn = 2
 
 /** What the ports of a thread share: a call is over before the next one starts. */
 class Calls {
