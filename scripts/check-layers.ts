@@ -15,7 +15,7 @@ const below: Readonly<Record<string, readonly string[]>> = {
   h2: ['bytes', 'http', 'fieldcode', 'hpack'],
   native: ['bytes', 'http'],
   quic: ['bytes', 'http', 'native'],
-  h3: ['bytes', 'http', 'qpack', 'quic'],
+  h3: ['bytes', 'http', 'fieldcode', 'qpack', 'quic'],
   ws: ['bytes', 'http'],
   io: ['bytes', 'http', 'h1', 'h2', 'quic', 'h3', 'ws'],
   web: ['bytes', 'http'],
@@ -25,7 +25,7 @@ const below: Readonly<Record<string, readonly string[]>> = {
   node: ['http', 'server'],
   undici: ['http', 'io', 'web', 'client'],
   rpc: ['http', 'client'],
-  testing: ['bytes', 'http', 'h1', 'h2', 'h3', 'quic', 'ws', 'io', 'web', 'client', 'server', 'websocket'],
+  testing: ['bytes', 'http', 'native', 'h1', 'h2', 'h3', 'quic', 'ws', 'io', 'web', 'client', 'server', 'websocket'],
 }
 const sources = 'packages/heddle/src/'
 

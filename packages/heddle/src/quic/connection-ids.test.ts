@@ -120,7 +120,7 @@ test('the peer’s ids: the next one for another path, and the old one retired',
   ids.onLost(0)
   assert.deepEqual(written(write).frames, [[0]])
   assert.equal(ids.pendingRetirements, 1)
-  ids.onAcked()
+  ids.onAcked(0)
   assert.equal(ids.pendingRetirements, 0)
 })
 
@@ -195,7 +195,7 @@ test('any frames in any order keep the tables small', () => {
         if (ids.receiveNew(sequence, Math.min(retirePriorTo, sequence), idOf(id), tokenOf(id)) !== undefined) return
         if (change) ids.change()
         if (ack) {
-          for (const _ of written((writer, packet) => ids.maybeWriteFrames(writer, packet)).frames) ids.onAcked()
+          for (const [retired] of written((writer, packet) => ids.maybeWriteFrames(writer, packet)).frames) ids.onAcked(retired as number)
           assert.equal(ids.pendingRetirements, 0)
         }
         assert.ok(ids.count >= 1 && ids.count <= mostConnectionIds)

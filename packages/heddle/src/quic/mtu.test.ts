@@ -44,6 +44,14 @@ test('a size is given up at its third loss only', () => {
   assert.equal(mtu.probeSize, 1326)
 })
 
+test('another path is searched from the beginning', () => {
+  const mtu = new PathMtu(1452)
+  mtu.setPeer(1400)
+  search(mtu, 1452)
+  mtu.restart()
+  assert.deepEqual([mtu.size, mtu.probeSize], [1200, 1400])
+})
+
 test('what the peer takes bounds the search, and what was found', () => {
   const mtu = new PathMtu(1452)
   mtu.setPeer(1300)

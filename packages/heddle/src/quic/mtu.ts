@@ -16,6 +16,8 @@ const resolution = 16
 export class PathMtu {
   /** Octets of UDP payload that a datagram may have. */
   size: number
+  /** What this end and the peer allow at most. */
+  #most: number
   /** What the sizes stay below: one more than the most allowed, or a size that did not arrive. */
   #tooLarge: number
   /** What is tried next, or being tried. */
@@ -27,6 +29,7 @@ export class PathMtu {
   /** `most`: octets of UDP payload that are tried at most; 1,200 or less: nothing is tried. */
   constructor(most: number) {
     this.size = smallestDatagram
+    this.#most = Math.max(most, smallestDatagram)
     this.#tooLarge = Math.max(most, smallestDatagram) + 1
     this.#target = this.#tooLarge - 1
     this.#underWay = false
@@ -36,9 +39,20 @@ export class PathMtu {
 
   /** The peer's transport parameter max_udp_payload_size, at least 1,200. */
   setPeer(maxUdpPayloadSize: number): void {
+    this.#most = Math.min(this.#most, maxUdpPayloadSize)
     this.#tooLarge = Math.min(this.#tooLarge, maxUdpPayloadSize + 1)
     this.#target = Math.min(this.#target, this.#tooLarge - 1)
     this.size = Math.min(this.size, this.#tooLarge - 1)
+  }
+
+  /** Another path, of which nothing is known (RFC 9000 §14.3). */
+  restart(): void {
+    this.size = Math.min(smallestDatagram, this.#most)
+    this.#tooLarge = this.#most + 1
+    this.#target = this.#most
+    this.#underWay = false
+    this.#losses = 0
+    this.#lostInRow = 0
   }
 
   /** The size that a probe should have now; 0: none is to be sent. */

@@ -29,7 +29,7 @@ export class RemoteIds {
   /** Sequence numbers whose RETIRE_CONNECTION_ID waits to be sent (again). */
   #toRetire: number[]
   /** Of those sent and not acknowledged. */
-  #unacknowledged: number
+  readonly #unacknowledged: Set<number>
 
   constructor(first: Uint8Array) {
     this.#current = { sequence: 0, id: first, resetToken: undefined }
@@ -37,12 +37,17 @@ export class RemoteIds {
     this.#retirePriorTo = 0
     this.#givenUp = []
     this.#toRetire = []
-    this.#unacknowledged = 0
+    this.#unacknowledged = new Set()
   }
 
   /** What packets are addressed with. */
   get current(): Uint8Array {
     return this.#current.id
+  }
+
+  /** An id that was never used: `change` would make it the current one. */
+  get spare(): Uint8Array | undefined {
+    return this.#ids.find((each) => each !== this.#current)?.id
   }
 
   /** Something waits to be sent. */
@@ -52,7 +57,7 @@ export class RemoteIds {
 
   /** RETIRE_CONNECTION_ID frames that are not acknowledged. */
   get pendingRetirements(): number {
-    return this.#toRetire.length + this.#unacknowledged
+    return this.#toRetire.length + this.#unacknowledged.size
   }
 
   /** How many ids the peer has given and are not retired. */
@@ -92,7 +97,7 @@ export class RemoteIds {
     if (this.#givenUp.includes(sequence)) return this.#retireBelow(retirePriorTo)
     if (sequence < this.#retirePriorTo) {
       // RFC 9000 §19.15: it is retired at once, unless that was done when it came before.
-      if (!this.#toRetire.includes(sequence)) this.#toRetire.push(sequence)
+      if (!this.#toRetire.includes(sequence) && !this.#unacknowledged.has(sequence)) this.#toRetire.push(sequence)
       return this.#checkPending()
     }
     this.#ids.push({ sequence, id, resetToken })
@@ -139,20 +144,21 @@ export class RemoteIds {
       if (!writeRetireConnectionId(writer, sequence)) return false
       carry(packet.carried, Carried.retireConnectionId, sequence)
       this.#toRetire.pop()
-      this.#unacknowledged++
+      this.#unacknowledged.add(sequence)
     }
     return true
   }
 
-  /** The packet with this RETIRE_CONNECTION_ID is acknowledged. */
-  onAcked(): void {
-    this.#unacknowledged--
+  /** A packet with this RETIRE_CONNECTION_ID is acknowledged. */
+  onAcked(sequence: number): void {
+    this.#unacknowledged.delete(sequence)
+    const waiting = this.#toRetire.indexOf(sequence)
+    if (waiting >= 0) this.#toRetire.splice(waiting, 1)
   }
 
-  /** The packet with this RETIRE_CONNECTION_ID is lost. */
+  /** A packet with this RETIRE_CONNECTION_ID is lost. */
   onLost(sequence: number): void {
-    this.#unacknowledged--
-    this.#toRetire.push(sequence)
+    if (this.#unacknowledged.delete(sequence)) this.#toRetire.push(sequence)
   }
 
   #retireBelow(retirePriorTo: number): TransportFault | undefined {

@@ -39,6 +39,8 @@ export interface QuicStream {
   stopSending(errorCode: number): void
   /** RFC 9218: how urgent what waits to be sent is, 0 (first) to 7, and whether it shares with others of its urgency. */
   setPriority(urgency: number, incremental: boolean): void
+  /** What the peer may send ahead of `consume`, octets, from now on, without growing. */
+  limitWindow(byteCount: number): void
   /** Octets that wait to leave for the first time. */
   readonly queued: number
 }

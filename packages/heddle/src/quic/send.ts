@@ -1,0 +1,323 @@
+import type { Instant } from '../http/index.ts'
+import { ackDelayUnits } from './ack.ts'
+import { writeAck } from './ack-writer.ts'
+import type { ApplicationKeys } from './application-keys.ts'
+import { Carried, carry } from './carried.ts'
+import type { QuicConnection } from './connection.ts'
+import { Ecn } from './ecn.ts'
+import {
+  writeApplicationClose,
+  writeConnectionClose,
+  writeHandshakeDone,
+  writeNewToken,
+  writePadding,
+  writePathChallenge,
+  writePathResponse,
+  writePing,
+} from './frame-writer.ts'
+import { smallestDatagram } from './mtu.ts'
+import type { PacketSpace } from './packet-space.ts'
+import { PacketWriter } from './packet-writer.ts'
+import { PacketType, version1 } from './packet.ts'
+import type { Path } from './path.ts'
+import type { LevelKeys } from './protection.ts'
+import type { SentPacket } from './sent-packet.ts'
+import { Space } from './space.ts'
+import { hasStreamFrames, writeStreamFrames } from './stream-frames.ts'
+import { TransportError, transportFault } from './transport-error.ts'
+
+const none = new Uint8Array(0)
+/** The exponent of ACK Delay in Initial and Handshake packets, and ours (RFC 9000 §18.2). */
+const ackDelayExponent = 3
+
+/**
+ * Makes datagrams. Whether there is something to send and what it is, is one question: a packet is
+ * started, everybody appends what they have, and it is taken back if nobody had anything.
+ */
+export class Sender {
+  readonly #connection: QuicConnection
+  readonly #writer: PacketWriter
+  /** The path of the datagram written last. */
+  path: Path
+
+  constructor(connection: QuicConnection, path: Path) {
+    this.#connection = connection
+    this.#writer = new PacketWriter()
+    this.path = path
+  }
+
+  /** Writes one datagram to `buffer[start, …)`, not behind `limit`; returns its octets, 0 for none. */
+  transmit(buffer: Uint8Array, start: number, limit: number, now: Instant): number {
+    const { closing, paths } = this.#connection
+    this.path = paths.current
+    if (closing.state !== 'open') return closing.mustSend ? this.#close(buffer, start, limit) : 0
+    return (
+      this.#tryOtherPath(buffer, start, limit, now) ||
+      this.#datagram(buffer, start, limit, now) ||
+      this.#probeSize(buffer, start, limit, now)
+    )
+  }
+
+  #datagram(buffer: Uint8Array, start: number, limit: number, now: Instant): number {
+    const connection = this.#connection
+    const { recovery, spaces } = connection
+    const { path } = this
+    const writer = this.#writer
+    // RFC 9000 §8.1: to an address that may not be the client's go datagrams of full size, or none.
+    recovery.isAmplificationLimited = path.allowance < smallestDatagram
+    if (recovery.isAmplificationLimited) return 0
+    writer.startDatagram(buffer, start, Math.min(limit, start + connection.mtu.size))
+    const maySend = recovery.canSend(now)
+    let mustFill = false
+    for (const space of spaces) {
+      if (!this.#isUsable(space)) continue
+      const isLast = !this.#isFollowed(space, maySend)
+      const size = this.#packet(space, maySend, mustFill && isLast, isLast, now)
+      // RFC 9000 §14.1: a client's datagrams with Initial packets, and a server's with those that want an answer, are full.
+      if (size > 0 && space.space === Space.initial && (!connection.isServer || writer.ackEliciting)) mustFill = true
+    }
+    if (mustFill && writer.datagramSize < smallestDatagram) this.#fill(now)
+    return this.#left(now)
+  }
+
+  /** The space has keys to send with, and is not over. */
+  #isUsable(space: PacketSpace): boolean {
+    return !space.isDiscarded && space.keys.canSeal
+  }
+
+  /** A later space is likely to add a packet to the datagram. */
+  #isFollowed(space: PacketSpace, maySend: boolean): boolean {
+    for (const later of this.#connection.spaces) {
+      if (later.space > space.space && this.#isUsable(later) && this.#hasSomething(later, maySend)) return true
+    }
+    return false
+  }
+
+  #hasSomething(space: PacketSpace, maySend: boolean): boolean {
+    const connection = this.#connection
+    if (space.received.shouldAckNow || connection.recovery.probesDue(space.space) > 0) return true
+    if (!maySend) return false
+    if (space.crypto.hasToSend) return true
+    return space.space === Space.application && this.#hasApplicationFrames()
+  }
+
+  #hasApplicationFrames(): boolean {
+    const { handshakeDone, newToken, localIds, remoteIds, paths, streams, handshake, pingWanted } = this.#connection
+    const { current } = paths
+    return (
+      hasStreamFrames(streams) ||
+      handshakeDone.isDue ||
+      newToken.isDue ||
+      pingWanted ||
+      current.challengeWaits ||
+      current.responses.length > 0 ||
+      (handshake.isComplete && (localIds.hasToSend || remoteIds.hasToSend))
+    )
+  }
+
+  /** Appends one packet of `space` to the datagram; returns its octets. */
+  #packet(space: PacketSpace, maySend: boolean, mustFill: boolean, isLast: boolean, now: Instant): number {
+    const connection = this.#connection
+    const { recovery } = connection
+    const writer = this.#writer
+    const probes = recovery.probesDue(space.space)
+    const mayAdd = maySend || probes > 0
+    if (!this.#hasSomething(space, maySend)) return 0
+    const packet = recovery.takePacket(space.space)
+    if (!this.#start(space, packet)) {
+      recovery.releasePacket(packet)
+      return 0
+    }
+    const { received } = space
+    if (received.hasNews) this.#acknowledge(space, packet, now)
+    const behindAck = writer.at
+    if (mayAdd) {
+      const all = space.crypto.maybeWriteFrames(writer, packet)
+      if (all && space.space === Space.application) this.#applicationFrames(packet, now)
+      if ((probes > 0 || recovery.wantsPing(space.space)) && !writer.ackEliciting) writePing(writer)
+    }
+    // An acknowledgement alone leaves when it is due, and not before.
+    if (writer.at === behindAck && !received.shouldAckNow) {
+      writer.abandon()
+      recovery.releasePacket(packet)
+      return 0
+    }
+    if (behindAck > writer.payloadStart) received.onAckSent()
+    // RFC 9000 §14.1: the Initial packet itself fills the datagram if nothing is going to follow.
+    const isFull = mustFill || (isLast && space.space === Space.initial && (!connection.isServer || writer.ackEliciting))
+    return this.#finish(space, packet, isFull ? smallestDatagram : 0, now)
+  }
+
+  #start({ space, keys }: PacketSpace, packet: SentPacket): boolean {
+    const connection = this.#connection
+    const writer = this.#writer
+    const { packetNumber } = packet
+    const largest = connection.recovery.largestAcknowledged(space)
+    const destination = connection.remoteIds.current
+    if (space !== Space.application) {
+      const type = space === Space.initial ? PacketType.initial : PacketType.handshake
+      return writer.startLong(
+        type,
+        version1,
+        destination,
+        connection.localId,
+        connection.isServer ? none : connection.token,
+        packetNumber,
+        largest,
+      )
+    }
+    const application = keys as ApplicationKeys
+    if (application.isUpdateDue) application.update()
+    if (application.isExhausted) {
+      // RFC 9001 §6.6: reached only if the peer never lets an update happen.
+      connection.fail(transportFault(TransportError.aeadLimitReached, 0, 'the keys have sealed all they may'))
+      return false
+    }
+    return writer.startShort(destination, packetNumber, largest, application.keyPhase, false)
+  }
+
+  #finish({ space, keys }: PacketSpace, packet: SentPacket, padTo: number, now: Instant): number {
+    const connection = this.#connection
+    const writer = this.#writer
+    const { ackEliciting } = writer
+    const size = writer.finish(keys as LevelKeys, padTo)
+    packet.size = size
+    packet.ackEliciting = ackEliciting
+    packet.inFlight = ackEliciting || writer.padded
+    packet.ecn = connection.recovery.ecn.mark === Ecn.ect0 ? Ecn.ect0 : Ecn.none
+    connection.recovery.onPacketSent(space, packet, now)
+    connection.idle.onSent(ackEliciting, now)
+    writer.ackEliciting = ackEliciting
+    if (space === Space.handshake) connection.onHandshakeSent()
+    return size
+  }
+
+  #acknowledge({ space, received }: PacketSpace, packet: SentPacket, now: Instant): void {
+    const delay = space === Space.application ? ackDelayUnits(received.ackDelay(now), ackDelayExponent) : 0
+    if (writeAck(this.#writer, received.ranges, delay, received.ecnTotals)) carry(packet.carried, Carried.ack, received.largest)
+  }
+
+  #applicationFrames(packet: SentPacket, now: Instant): void {
+    const connection = this.#connection
+    const writer = this.#writer
+    const { handshakeDone, newToken, localIds, remoteIds, streams, handshake } = connection
+    const { packetNumber, carried } = packet
+    if (handshakeDone.isDue && writeHandshakeDone(writer)) {
+      handshakeDone.onSent(packetNumber)
+      carry(carried, Carried.handshakeDone)
+    }
+    this.#pathFrames(this.path, packet, now)
+    if (handshake.isComplete) {
+      if (!localIds.maybeWriteFrames(writer, packet) || !remoteIds.maybeWriteFrames(writer, packet)) return
+    }
+    if (newToken.isDue && connection.tokenToSend !== undefined && writeNewToken(writer, connection.tokenToSend)) {
+      newToken.onSent(packetNumber)
+      carry(carried, Carried.newToken)
+    }
+    if (connection.pingWanted && writePing(writer)) connection.pingWanted = false
+    if (handshake.isComplete) writeStreamFrames(streams, writer, packet, now)
+  }
+
+  #pathFrames(path: Path, packet: SentPacket, now: Instant): void {
+    const connection = this.#connection
+    const writer = this.#writer
+    for (let response = path.responses[0]; response !== undefined && writePathResponse(writer, response); response = path.responses[0]) {
+      path.responses.shift()
+    }
+    if (!path.challengeWaits) return
+    const challenge = connection.crypto.random(8)
+    if (!writePathChallenge(writer, challenge)) return
+    carry(packet.carried, Carried.pathChallenge)
+    path.onChallengeSent(challenge, connection.probeTimeout, now)
+  }
+
+  /** A path beside the current one has something to say: a datagram of its own. */
+  #tryOtherPath(buffer: Uint8Array, start: number, limit: number, now: Instant): number {
+    const connection = this.#connection
+    const { other } = connection.paths
+    const space = connection.spaces[Space.application]
+    if (other === undefined || (!other.challengeWaits && other.responses.length === 0) || !this.#isUsable(space)) return 0
+    // RFC 9000 §9.5: an id is used on one path only.
+    const id = connection.remoteIds.spare
+    const most = Math.min(limit - start, smallestDatagram, other.allowance)
+    if (id === undefined || most < 64) return 0
+    const writer = this.#writer
+    const packet = connection.recovery.takePacket(Space.application)
+    writer.startDatagram(buffer, start, start + most)
+    const keys = space.keys as ApplicationKeys
+    const largest = connection.recovery.largestAcknowledged(Space.application)
+    if (keys.isExhausted || !writer.startShort(id, packet.packetNumber, largest, keys.keyPhase, false)) {
+      connection.recovery.releasePacket(packet)
+      return 0
+    }
+    this.path = other
+    this.#pathFrames(other, packet, now)
+    // RFC 9000 §8.2.1, §8.2.2: full, as far as three times what came allows.
+    this.#finish(space, packet, most, now)
+    return this.#left(now)
+  }
+
+  /** When nothing else is to be sent: a packet that tries a larger datagram. */
+  #probeSize(buffer: Uint8Array, start: number, limit: number, now: Instant): number {
+    const connection = this.#connection
+    const { mtu, recovery, handshake } = connection
+    const space = connection.spaces[Space.application]
+    const size = mtu.probeSize
+    if (size === 0 || size > limit - start || !handshake.isConfirmed || !this.path.validated || !this.#isUsable(space)) return 0
+    if (!recovery.canSend(now) || recovery.bytesInFlight + size > recovery.congestion.window) return 0
+    this.#writer.startDatagram(buffer, start, start + size)
+    const packet = recovery.takePacket(Space.application)
+    if (!this.#start(space, packet)) {
+      recovery.releasePacket(packet)
+      return 0
+    }
+    writePing(this.#writer)
+    carry(packet.carried, Carried.mtuProbe, size)
+    packet.isMtuProbe = true
+    mtu.onProbeSent()
+    this.#finish(space, packet, size, now)
+    return this.#left(now)
+  }
+
+  /** The datagram must be full and nothing came that could fill it: a packet of PADDING does. */
+  #fill(now: Instant): void {
+    const space = this.#connection.spaces[Space.initial]
+    const packet = this.#connection.recovery.takePacket(Space.initial)
+    if (!space.isDiscarded && this.#start(space, packet)) {
+      writePadding(this.#writer, 1)
+      this.#finish(space, packet, smallestDatagram, now)
+    } else this.#connection.recovery.releasePacket(packet)
+  }
+
+  /** CONNECTION_CLOSE, in every level that the peer may be able to read (RFC 9000 §10.2.3). */
+  #close(buffer: Uint8Array, start: number, limit: number): number {
+    const connection = this.#connection
+    const { closing, recovery, handshake, spaces } = connection
+    const { reason } = closing
+    closing.mustSend = false
+    if (reason === undefined || this.path.allowance < smallestDatagram) return 0
+    const writer = this.#writer
+    writer.startDatagram(buffer, start, Math.min(limit, start + smallestDatagram))
+    for (const space of spaces) {
+      if (!this.#isUsable(space)) continue
+      if (handshake.isConfirmed && space.space !== Space.application) continue
+      const packet = recovery.takePacket(space.space)
+      if (this.#start(space, packet)) {
+        const isApplication = space.space === Space.application
+        // RFC 9000 §10.2.3: before 1-RTT nothing is told of the application.
+        if (reason.application && isApplication) writeApplicationClose(writer, reason.code, reason.reason)
+        else if (reason.application) writeConnectionClose(writer, TransportError.applicationError, 0, '')
+        else writeConnectionClose(writer, reason.code, reason.frameType, reason.reason)
+        const isFull = space.space === Space.initial && !this.#isUsable(spaces[Space.handshake])
+        this.#finish(space, packet, isFull ? smallestDatagram : 0, connection.now)
+      } else recovery.releasePacket(packet)
+    }
+    return this.#left(connection.now)
+  }
+
+  #left(_now: Instant): number {
+    const size = this.#writer.datagramSize
+    this.path.bytesSent += size
+    return size
+  }
+}

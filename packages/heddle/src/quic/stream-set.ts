@@ -1,0 +1,411 @@
+import { FrameType } from './frame-type.ts'
+import { ReceiveWindow, SendWindow } from './flow.ts'
+import { Stream } from './quic-stream.ts'
+import { Receiving, ReceiveHalf } from './receive-stream.ts'
+import { Schedule } from './schedule.ts'
+import { Sending, SendHalf } from './send-stream.ts'
+import { SentValue } from './sent-value.ts'
+import type { QuicStream, QuicStreamHandler } from './stream.ts'
+import { StreamIds } from './stream-ids.ts'
+import { TransportError, transportFault, type TransportFault } from './transport-error.ts'
+import type { TransportParameters } from './transport-parameters.ts'
+
+/** What a connection's streams need of it. */
+export interface StreamOwner {
+  /** The peer opened `stream`: its handler. */
+  onStream(stream: QuicStream): QuicStreamHandler
+  /** The peer allows more streams. */
+  onStreamsAvailable(): void
+  /** Something waits to be sent, or told, that did not before. */
+  onDirty(): void
+  /** Smoothed, ms. */
+  readonly roundTripTime: number
+}
+
+/** What the streams of a connection may have of its peer. */
+export interface StreamLimits {
+  readonly initialMaxData: number
+  readonly initialMaxStreamData: number
+  readonly largestWindow: number
+  readonly maxBidirectionalStreams: number
+  readonly maxUnidirectionalStreams: number
+}
+
+/**
+ * All streams of a connection that are not over. One that is over is in no table any more: frames for it
+ * that come late are known by their id, which is below the next one.
+ */
+export class StreamSet {
+  readonly owner: StreamOwner
+  readonly isServer: boolean
+  readonly limits: StreamLimits
+  readonly ids: StreamIds
+  readonly table: Map<number, Stream>
+  /** What the connection may send and receive in all (RFC 9000 §4.1). */
+  readonly sendWindow: SendWindow
+  readonly receiveWindow: ReceiveWindow
+  /** MAX_DATA. */
+  readonly credit: SentValue
+  /** DATA_BLOCKED, for the limit that was met last. */
+  readonly blocked: SentValue
+  blockedAt: number
+  /** Streams with octets that need credit, and have their own. */
+  readonly schedule: Schedule<Stream>
+  /** Streams with something lost, or a bare end. */
+  readonly uncredited: Stream[]
+  /** Streams with control frames to send. */
+  readonly controlled: Stream[]
+  /** Streams whose handler is to hear of what was sent. */
+  readonly told: Stream[]
+  readonly over: Stream[]
+  /** The connection is over: nothing is sent, received or told any more. */
+  isClosed: boolean
+  /** What the peer allows each kind of stream at first. */
+  #peer: TransportParameters | undefined
+
+  constructor(owner: StreamOwner, isServer: boolean, limits: StreamLimits) {
+    this.owner = owner
+    this.isServer = isServer
+    this.limits = limits
+    this.ids = new StreamIds(isServer, limits.maxBidirectionalStreams, limits.maxUnidirectionalStreams)
+    this.table = new Map()
+    this.sendWindow = new SendWindow(0)
+    this.receiveWindow = new ReceiveWindow(limits.initialMaxData, limits.largestWindow)
+    this.credit = new SentValue()
+    this.blocked = new SentValue()
+    this.blockedAt = -1
+    this.schedule = new Schedule()
+    this.uncredited = []
+    this.controlled = []
+    this.told = []
+    this.over = []
+    this.isClosed = false
+    this.#peer = undefined
+  }
+
+  /** The peer's transport parameters: what may be opened and sent from now on. */
+  setPeer(parameters: TransportParameters): void {
+    this.#peer = parameters
+    this.sendWindow.raise(parameters.initialMaxData)
+    const more = this.ids.allow(true, parameters.initialMaxStreamsBidi)
+    if (this.ids.allow(false, parameters.initialMaxStreamsUni) || more) this.owner.onStreamsAvailable()
+  }
+
+  /** Opens a stream; undefined: the peer allows no more now, which it is told (RFC 9000 §4.6). */
+  open(bidirectional: boolean, handler: QuicStreamHandler): Stream | undefined {
+    if (this.isClosed) return undefined
+    const id = this.ids.open(bidirectional)
+    if (id < 0) {
+      this.owner.onDirty()
+      return undefined
+    }
+    const stream = this.#make(id)
+    stream.handler = handler
+    return stream
+  }
+
+  // ── what the peer sends ─────────────────────────────────────────────────────────────────────────
+
+  receiveStream(id: number, offset: number, buffer: Uint8Array, start: number, limit: number, fin: boolean): TransportFault | undefined {
+    const stream = this.#receiver(id, FrameType.stream)
+    if (!(stream instanceof Stream)) return stream
+    const receiving = stream.receiving as ReceiveHalf
+    const more = receiving.extend(offset + limit - start, fin, FrameType.stream)
+    if (typeof more !== 'number') return more
+    if (more > 0 && !this.receiveWindow.take(more)) {
+      return transportFault(TransportError.flowControlError, FrameType.stream, 'more data than the connection may have')
+    }
+    if (receiving.state === Receiving.Ended) return undefined
+    return this.#deliver(stream, receiving, offset, buffer, start, limit)
+  }
+
+  receiveResetStream(id: number, errorCode: number, finalSize: number): TransportFault | undefined {
+    const stream = this.#receiver(id, FrameType.resetStream)
+    if (!(stream instanceof Stream)) return stream
+    const receiving = stream.receiving as ReceiveHalf
+    const more = receiving.extend(finalSize, true, FrameType.resetStream)
+    if (typeof more !== 'number') return more
+    if (more > 0 && !this.receiveWindow.take(more)) {
+      return transportFault(TransportError.flowControlError, FrameType.resetStream, 'more data than the connection may have')
+    }
+    if (receiving.state === Receiving.Ended) return undefined
+    const wasStopped = receiving.isStopped
+    // What is lost, or was not consumed, is the connection's again.
+    this.#creditRest(receiving)
+    this.#endReceiving(stream, receiving)
+    if (!wasStopped) stream.handler.onReset(errorCode)
+    return undefined
+  }
+
+  receiveStopSending(id: number, errorCode: number): TransportFault | undefined {
+    const stream = this.#sender(id, FrameType.stopSending)
+    if (!(stream instanceof Stream)) return stream
+    const sending = stream.sending as SendHalf
+    if (sending.state === Sending.Ended || sending.state === Sending.Reset) return undefined
+    // RFC 9000 §3.5.
+    stream.reset(errorCode)
+    stream.handler.onStopSending(errorCode)
+    return undefined
+  }
+
+  receiveMaxData(maximum: number): TransportFault | undefined {
+    if (this.sendWindow.raise(maximum)) this.blocked.clear()
+    return undefined
+  }
+
+  receiveMaxStreamData(id: number, maximum: number): TransportFault | undefined {
+    const stream = this.#sender(id, FrameType.maxStreamData)
+    if (!(stream instanceof Stream)) return stream
+    const sending = stream.sending as SendHalf
+    if (!sending.window.raise(maximum)) return undefined
+    sending.blocked.clear()
+    if (sending.hasCredited) this.schedule.add(stream)
+    return undefined
+  }
+
+  receiveMaxStreams(bidirectional: boolean, maximum: number): TransportFault | undefined {
+    if (this.ids.allow(bidirectional, maximum)) this.owner.onStreamsAvailable()
+    return undefined
+  }
+
+  receiveStreamDataBlocked(id: number): TransportFault | undefined {
+    const stream = this.#receiver(id, FrameType.streamDataBlocked)
+    return stream instanceof Stream ? undefined : stream
+  }
+
+  // ── what the streams themselves say ─────────────────────────────────────────────────────────────
+
+  onWritten(stream: Stream, sending: SendHalf): void {
+    this.#queue(stream, sending)
+    this.owner.onDirty()
+  }
+
+  onReset(stream: Stream): void {
+    this.schedule.remove(stream)
+    this.#control(stream)
+    this.owner.onDirty()
+  }
+
+  onStopped(stream: Stream, receiving: ReceiveHalf): void {
+    receiving.pieces.clear()
+    this.#creditRest(receiving)
+    if (receiving.state === Receiving.SizeKnown) {
+      // RFC 9000 §3.5: all of it is known to have been sent, so there is nothing to stop.
+      receiving.state = Receiving.Ended
+      this.#maybeClose(stream)
+    } else {
+      receiving.stopping.set()
+      receiving.credit.clear()
+      this.#control(stream)
+    }
+    this.owner.onDirty()
+  }
+
+  consume(stream: Stream, byteCount: number): void {
+    const { receiving } = stream
+    if (receiving === undefined || receiving.isStopped) return
+    const count = Math.min(byteCount, receiving.pieces.base - receiving.window.consumed)
+    this.#consumeConnection(count)
+    if (receiving.window.consume(count) && receiving.state === Receiving.Open && !receiving.credit.isDue) {
+      receiving.credit.set()
+      this.#control(stream)
+      this.owner.onDirty()
+    }
+  }
+
+  /** Something was lost, or wants to be sent: the stream waits where it belongs. */
+  queueAgain(stream: Stream): void {
+    if (stream.sending !== undefined) this.#queue(stream, stream.sending)
+  }
+
+  controlAgain(stream: Stream): void {
+    this.#control(stream)
+  }
+
+  /** A half of the stream may be over. */
+  maybeClose(stream: Stream): void {
+    this.#maybeClose(stream)
+  }
+
+  /** Octets left for the first time: the handler is told at the end of the run. */
+  tell(stream: Stream): void {
+    if (stream.isTold) return
+    stream.isTold = true
+    this.told.push(stream)
+  }
+
+  /** Tells handlers what there is to tell; what they do in turn waits for the next time. */
+  settle(): void {
+    for (let stream = this.told.pop(); stream !== undefined; stream = this.told.pop()) {
+      stream.isTold = false
+      const sending = stream.sending as SendHalf
+      const { untold } = sending
+      sending.untold = 0
+      const { hasDrained } = sending
+      if (!this.isClosed && sending.state < Sending.Reset && (untold > 0 || hasDrained)) stream.handler.onSent(untold, hasDrained)
+    }
+    for (let stream = this.over.pop(); stream !== undefined; stream = this.over.pop()) if (!this.isClosed) stream.handler.onClose()
+  }
+
+  /** The connection is over: no stream is told anything any more. */
+  close(): void {
+    this.isClosed = true
+    this.table.clear()
+    this.told.length = 0
+    this.over.length = 0
+    this.uncredited.length = 0
+    this.controlled.length = 0
+    for (let { first } = this.schedule; first !== undefined; { first } = this.schedule) this.schedule.remove(first)
+  }
+
+  // ── inside ──────────────────────────────────────────────────────────────────────────────────────
+
+  #deliver(
+    stream: Stream,
+    receiving: ReceiveHalf,
+    offset: number,
+    buffer: Uint8Array,
+    start: number,
+    limit: number,
+  ): TransportFault | undefined {
+    const { pieces } = receiving
+    const end = offset + limit - start
+    if (receiving.isStopped) {
+      this.#creditRest(receiving)
+      if (receiving.state === Receiving.SizeKnown) {
+        receiving.state = Receiving.Ended
+        receiving.stopping.clear()
+        this.#maybeClose(stream)
+      }
+      return undefined
+    }
+    if (offset > pieces.base) {
+      if (pieces.insert(offset, buffer, start, limit)) return undefined
+      return transportFault(TransportError.internalError, FrameType.stream, 'a stream with too many gaps')
+    }
+    const isEmptyEnd = receiving.isComplete && end === pieces.base
+    if (end > pieces.base || isEmptyEnd) {
+      const from = start + pieces.base - offset
+      pieces.skipTo(end)
+      this.#hand(stream, receiving, buffer, from, limit)
+    }
+    while (!pieces.isEmpty && receiving.state !== Receiving.Ended && !receiving.isStopped) {
+      const bytes = pieces.take()
+      if (bytes === undefined) break
+      this.#hand(stream, receiving, bytes, 0, bytes.length)
+    }
+    return undefined
+  }
+
+  #hand(stream: Stream, receiving: ReceiveHalf, buffer: Uint8Array, start: number, limit: number): void {
+    const fin = receiving.isComplete
+    if (fin) receiving.state = Receiving.Ended
+    stream.handler.onData(buffer, start, limit, fin)
+    if (fin) this.#endReceiving(stream, receiving)
+  }
+
+  /** Nothing more comes. */
+  #endReceiving(stream: Stream, receiving: ReceiveHalf): void {
+    receiving.state = Receiving.Ended
+    receiving.pieces.clear()
+    receiving.credit.clear()
+    receiving.stopping.clear()
+    this.#maybeClose(stream)
+  }
+
+  /** Nobody consumes any more what came on a stream: the connection gets the credit back. */
+  #creditRest({ window }: ReceiveHalf): void {
+    const rest = window.received - window.consumed
+    window.consumed = window.received
+    this.#consumeConnection(rest)
+  }
+
+  #consumeConnection(byteCount: number): void {
+    if (byteCount === 0 || !this.receiveWindow.consume(byteCount) || this.credit.isDue) return
+    this.credit.set()
+    this.owner.onDirty()
+  }
+
+  #queue(stream: Stream, sending: SendHalf): void {
+    if (sending.hasCredited) this.schedule.add(stream)
+    if (!stream.isUncredited && sending.hasUncredited) {
+      stream.isUncredited = true
+      this.uncredited.push(stream)
+    }
+  }
+
+  #control(stream: Stream): void {
+    if (stream.isControlled) return
+    stream.isControlled = true
+    this.controlled.push(stream)
+  }
+
+  #maybeClose(stream: Stream): void {
+    if (stream.isClosed || !stream.isOver) return
+    stream.isClosed = true
+    if (stream.receiving !== undefined) this.#creditRest(stream.receiving)
+    this.schedule.remove(stream)
+    this.table.delete(stream.id)
+    this.over.push(stream)
+    if (this.ids.isPeers(stream.id)) this.ids.close(stream.id)
+    this.owner.onDirty()
+  }
+
+  /** The stream of a frame that a sender sends; undefined: it is over and the frame late; or what is wrong. */
+  #receiver(id: number, frameType: FrameType): Stream | TransportFault | undefined {
+    // RFC 9000 §19.8: a unidirectional stream of ours has no data of the peer's.
+    if ((id & 2) !== 0 && !this.ids.isPeers(id)) return wrongState(frameType, 'data for a stream that only this end sends on')
+    return this.#find(id, frameType)
+  }
+
+  /** The stream of a frame that a receiver sends. */
+  #sender(id: number, frameType: FrameType): Stream | TransportFault | undefined {
+    // RFC 9000 §19.5, §19.10.
+    if ((id & 2) !== 0 && this.ids.isPeers(id))
+      return wrongState(frameType, 'a frame about sending on a stream that only the peer sends on')
+    return this.#find(id, frameType)
+  }
+
+  #find(id: number, frameType: FrameType): Stream | TransportFault | undefined {
+    const known = this.table.get(id)
+    if (known !== undefined) return known
+    if (!this.ids.isPeers(id)) {
+      // RFC 9000 §19.8: a stream that this end has not opened yet.
+      return this.ids.wasOpened(id) ? undefined : wrongState(frameType, 'a frame for a stream that was not opened yet')
+    }
+    const arrival = this.ids.arrive(id)
+    if (arrival === 'over') return undefined
+    // RFC 9000 §4.6.
+    if (arrival === 'beyond') return transportFault(TransportError.streamLimitError, frameType, 'more streams than are allowed')
+    const stream = this.#make(id)
+    stream.handler = this.owner.onStream(stream)
+    return stream
+  }
+
+  #make(id: number): Stream {
+    const { initialMaxStreamData, largestWindow } = this.limits
+    const isPeers = this.ids.isPeers(id)
+    const isUnidirectional = (id & 2) !== 0
+    const peer = this.#peer
+    let limit = 0
+    if (peer !== undefined) {
+      if (isUnidirectional) limit = peer.initialMaxStreamDataUni
+      // "Local" is said from the side of the peer.
+      else limit = isPeers ? peer.initialMaxStreamDataBidiLocal : peer.initialMaxStreamDataBidiRemote
+    }
+    const sending = isUnidirectional && isPeers ? undefined : new SendHalf(limit)
+    const receiving = isUnidirectional && !isPeers ? undefined : new ReceiveHalf(initialMaxStreamData, largestWindow)
+    const stream = new Stream(id, this, sending, receiving)
+    this.table.set(id, stream)
+    return stream
+  }
+
+  /** For tests and counts: how many streams are not over. */
+  get size(): number {
+    return this.table.size
+  }
+}
+
+function wrongState(frameType: FrameType, reason: string): TransportFault {
+  return transportFault(TransportError.streamStateError, frameType, reason)
+}
