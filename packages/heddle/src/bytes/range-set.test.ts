@@ -85,6 +85,7 @@ test('a range set behaves as a Set of its numbers does', () => {
           let missing = value
           while (model.has(missing)) missing++
           assert.equal(set.firstMissing(value), missing)
+          assert.equal(set.firstPresent(value), Math.min(...[...model].filter((present) => present >= value)))
         }
       }
     }),

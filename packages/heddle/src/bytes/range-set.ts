@@ -58,6 +58,12 @@ export class RangeSet {
     return index < this.count && this.start(index) <= value ? this.limit(index) : value
   }
 
+  /** The first number from `value` on that is in the set; Infinity if there is none. */
+  firstPresent(value: number): number {
+    const index = this.#search(value)
+    return index < this.count ? Math.max(value, this.start(index)) : Infinity
+  }
+
   /** Adds `[start, limit)`; false: every number of it was in the set already, or it is empty. */
   add(start: number, limit: number): boolean {
     if (start >= limit) return false

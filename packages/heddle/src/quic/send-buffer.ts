@@ -1,13 +1,21 @@
-import { RangeSet } from '../bytes/index.ts'
+import { BufferPool, RangeSet } from '../bytes/index.ts'
 
-/** Small writes are copied together into chunks of this size, octets. */
-const chunkSize = 16_384
+/**
+ * Where copies go, octets: small writes are packed behind each other. Shared by all connections, for a
+ * proxy copies whatever it passes on, and new memory costs more than the copy.
+ */
+const pools: readonly BufferPool[] = [new BufferPool(4_096, 256), new BufferPool(8_192, 64), new BufferPool(16_384, 256)]
+
+/** What is given away and has no more octets than this is copied after all: a copy costs less than a chunk of its own. */
+const fewOctets = 512
+/** What is copied between two chunks of the caller's, and has no more octets than this, gets no buffer of a pool. */
+const headerSize = 64
 
 interface Chunk {
   readonly buffer: Uint8Array
-  /** The offset of `buffer[start]` in the stream. */
+  /** The offset of `buffer[0]` in the stream. */
   readonly offset: number
-  readonly start: number
+  /** Behind the last octet. */
   limit: number
   /** Memory of ours with room behind `limit`. */
   readonly isOurs: boolean
@@ -61,9 +69,11 @@ export class SendBuffer {
   write(buffer: Uint8Array, start: number, limit: number): void {
     while (start < limit) {
       let last = this.#chunks.at(-1)
+      if (last !== undefined && last.buffer.length > headerSize && !last.isOurs && limit - start <= headerSize) {
+        return this.#append(new Uint8Array(buffer.subarray(start, limit)))
+      }
       if (last === undefined || !last.isOurs || last.limit === last.buffer.length) {
-        const size = Math.min(chunkSize, Math.max(limit - start, this.#chunks.length === 0 ? 0 : 2048))
-        last = { buffer: new Uint8Array(size), offset: this.end, start: 0, limit: 0, isOurs: true }
+        last = { buffer: poolOf(limit - start).acquire(), offset: this.end, limit: 0, isOurs: true }
         this.#chunks.push(last)
       }
       const count = Math.min(limit - start, last.buffer.length - last.limit)
@@ -74,19 +84,18 @@ export class SendBuffer {
     }
   }
 
-  /** Appends `chunk` itself. */
+  /** Appends `chunk` itself; a small one is copied. */
   writeOwned(chunk: Uint8Array): void {
-    if (chunk.length === 0) return
-    this.#chunks.push({ buffer: chunk, offset: this.end, start: 0, limit: chunk.length, isOurs: false })
-    this.end += chunk.length
+    if (chunk.length <= fewOctets) this.write(chunk, 0, chunk.length)
+    else this.#append(chunk)
   }
 
   /** Copies `count` octets from `offset` on into `target`. They are held. */
   copy(offset: number, count: number, target: Uint8Array, at: number): void {
     let index = this.#find(offset)
     while (count > 0) {
-      const { buffer, offset: first, start, limit } = this.#chunks[index] as Chunk
-      const from = start + offset - first
+      const { buffer, offset: first, limit } = this.#chunks[index] as Chunk
+      const from = offset - first
       const part = Math.min(count, limit - from)
       target.set(buffer.subarray(from, from + part), at)
       this.#near = index++
@@ -125,16 +134,23 @@ export class SendBuffer {
 
   /** Everything is let go. */
   clear(): void {
+    for (const chunk of this.#chunks) release(chunk)
     this.#chunks = []
     this.#near = 0
     this.lost.clear()
     this.#acknowledged.clear()
   }
 
+  #append(buffer: Uint8Array): void {
+    this.#chunks.push({ buffer, offset: this.end, limit: buffer.length, isOurs: false })
+    this.end += buffer.length
+  }
+
   #release(): void {
     let count = 0
     for (let chunk = this.#chunks[0]; chunk !== undefined; chunk = this.#chunks[count]) {
-      if (chunk.offset + chunk.limit - chunk.start > this.base) break
+      if (chunk.offset + chunk.limit > this.base) break
+      release(chunk)
       count++
     }
     if (count === 0) return
@@ -152,7 +168,7 @@ export class SendBuffer {
       // Mostly it is the chunk of before, or the one behind it.
       for (let index = this.#near; index < Math.min(this.#near + 2, chunks.length); index++) {
         const chunk = chunks[index] as Chunk
-        if (offset < chunk.offset + chunk.limit - chunk.start) return index
+        if (offset < chunk.offset + chunk.limit) return index
       }
       low = this.#near
     }
@@ -163,4 +179,14 @@ export class SendBuffer {
     }
     return low
   }
+}
+
+/** The pool of the smallest buffers that take `byteCount` octets, or of the largest. */
+function poolOf(byteCount: number): BufferPool {
+  for (const pool of pools) if (byteCount <= pool.size) return pool
+  return pools[pools.length - 1] as BufferPool
+}
+
+function release({ buffer, isOurs }: Chunk): void {
+  if (isOurs) poolOf(buffer.length).release(buffer as Buffer)
 }

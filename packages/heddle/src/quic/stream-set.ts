@@ -181,12 +181,14 @@ export class StreamSet {
   }
 
   onReset(stream: Stream): void {
+    if (this.isClosed) return
     this.schedule.remove(stream)
     this.#control(stream)
     this.owner.onDirty()
   }
 
   onStopped(stream: Stream, receiving: ReceiveHalf): void {
+    if (this.isClosed) return
     receiving.pieces.clear()
     this.#creditRest(receiving)
     if (receiving.state === Receiving.SizeKnown) {
@@ -203,7 +205,7 @@ export class StreamSet {
 
   consume(stream: Stream, byteCount: number): void {
     const { receiving } = stream
-    if (receiving === undefined || receiving.isStopped) return
+    if (receiving === undefined || receiving.isStopped || this.isClosed) return
     const count = Math.min(byteCount, receiving.pieces.base - receiving.window.consumed)
     this.#consumeConnection(count)
     if (receiving.window.consume(count) && receiving.state === Receiving.Open && !receiving.credit.isDue) {
