@@ -1,60 +1,33 @@
 import { NetworkError, PeerError, ProtocolError, TimeoutError, type HeddleError, type Instant } from '../http/index.ts'
-import { Level, type QuicCrypto, type TlsSession, type TlsSessionHandler } from '../native/index.ts'
-import { ReceivedPackets } from './ack.ts'
+import type { QuicCrypto, TlsSession, TlsSessionHandler } from '../native/index.ts'
 import type { QuicApplication } from './application.ts'
-import { ApplicationKeys } from './application-keys.ts'
+import type { ApplicationKeys } from './application-keys.ts'
 import { Closing, faultReason, type CloseReason } from './closing.ts'
-import { CryptoStream } from './crypto-stream.ts'
 import { Deadline, Deadlines } from './deadlines.ts'
 import { Fate } from './fate.ts'
 import { errorOfFault, Handshake } from './handshake.ts'
 import { IdleTimer } from './idle.ts'
-import { LocalIds, mostConnectionIds, type IdIssuer } from './local-ids.ts'
+import { LocalIds, type IdIssuer } from './local-ids.ts'
 import { PathMtu } from './mtu.ts'
 import { quicDefaults, type QuicOptions } from './options.ts'
-import { ForgeryCount } from './packet-opener.ts'
-import { PacketSpace } from './packet-space.ts'
+import { ownParameters } from './own-parameters.ts'
+import { makeSpaces, type PacketSpace } from './packet-space.ts'
 import { checkConnectionIds } from './parameter-checks.ts'
 import { Path, type Route } from './path.ts'
 import { Paths, type PathOwner } from './paths.ts'
-import { LevelKeys } from './protection.ts'
+import type { LevelKeys } from './protection.ts'
 import { Receiver } from './receive.ts'
 import { Recovery } from './recovery.ts'
 import { RemoteIds } from './remote-ids.ts'
 import { Sender } from './send.ts'
+import type { QuicStart } from './start.ts'
 import { SentValue } from './sent-value.ts'
 import { Space } from './space.ts'
 import type { QuicStream, QuicStreamHandler } from './stream.ts'
 import { hasStreamFrames } from './stream-frames.ts'
 import { StreamSet, type StreamOwner } from './stream-set.ts'
 import { TransportError, transportErrorName, type TransportFault } from './transport-error.ts'
-import { encodeTransportParameters, TransportParameters } from './transport-parameters.ts'
-
-/** What a connection begins with. */
-export interface QuicStart {
-  readonly isServer: boolean
-  readonly route: Route
-  /** The id that this end chose for itself, by which datagrams find the connection already. */
-  readonly localId: Uint8Array
-  /** Server: the client's Source Connection ID. Client: what it sends to first, at random, 8 octets at least. */
-  readonly remoteId: Uint8Array
-  /** The Destination Connection ID of the client's first Initial packet. */
-  readonly originalDestination: Uint8Array
-  /** Server: the Source Connection ID of the Retry packet that it sent before. */
-  readonly retrySource?: Uint8Array | undefined
-  /** Client: a token of NEW_TOKEN from an earlier connection. */
-  readonly token?: Uint8Array | undefined
-  /** Server: the client has shown that it receives at its address. */
-  readonly isValidated: boolean
-  readonly issuer: IdIssuer
-  readonly crypto: QuicCrypto
-  readonly options?: Partial<QuicOptions> | undefined
-  openTls(transportParameters: Uint8Array, handler: TlsSessionHandler): TlsSession
-  /** Server: makes the token for NEW_TOKEN; absent: none is sent. */
-  makeToken?: (() => Uint8Array) | undefined
-  /** The connection is over and nothing of it is needed any more: once, and last. */
-  onGone(connection: QuicConnection): void
-}
+import type { TransportParameters } from './transport-parameters.ts'
 
 const none = new Uint8Array(0)
 
@@ -140,30 +113,7 @@ export class QuicConnection implements StreamOwner, PathOwner {
     this.newToken = new SentValue()
     this.tokenToSend = undefined
 
-    const forgeries = new ForgeryCount()
-    this.spaces = [
-      new PacketSpace(
-        Space.initial,
-        Level.initial,
-        new LevelKeys(crypto, forgeries),
-        new ReceivedPackets(Space.initial),
-        new CryptoStream(),
-      ),
-      new PacketSpace(
-        Space.handshake,
-        Level.handshake,
-        new LevelKeys(crypto, forgeries),
-        new ReceivedPackets(Space.handshake),
-        new CryptoStream(),
-      ),
-      new PacketSpace(
-        Space.application,
-        Level.application,
-        new ApplicationKeys(crypto, forgeries),
-        new ReceivedPackets(Space.application),
-        new CryptoStream(),
-      ),
-    ]
+    this.spaces = makeSpaces(crypto)
     this.#fate = new Fate(this)
     this.recovery = new Recovery(
       {
@@ -184,7 +134,7 @@ export class QuicConnection implements StreamOwner, PathOwner {
     this.closing = new Closing()
     this.receiver = new Receiver(this)
     this.sender = new Sender(this, this.paths.current)
-    this.handshake = new Handshake(this, (handler) => start.openTls(this.#ownParameters(), handler))
+    this.handshake = new Handshake(this, (handler) => start.openTls(ownParameters(this, start.issuer), handler))
     this.#initialKeys.installInitial(start.retrySource ?? start.originalDestination, isServer)
     this.#deadlines.set(Deadline.handshake, now + options.handshakeTimeout)
     this.#rearm()
@@ -194,10 +144,10 @@ export class QuicConnection implements StreamOwner, PathOwner {
 
   /** Client: makes the first flight. */
   start(now: Instant): void {
-    this.#run(now, () => {
-      const fault = this.handshake.start()
-      if (fault !== undefined) this.fail(fault)
-    })
+    this.#enter(now)
+    const fault = this.handshake.start()
+    if (fault !== undefined) this.fail(fault)
+    this.#leave()
   }
 
   /** A datagram came. `ecn`: the two bits of its IP header. The octets are changed in place. */
@@ -504,12 +454,6 @@ export class QuicConnection implements StreamOwner, PathOwner {
     return this.spaces[Space.initial].keys as LevelKeys
   }
 
-  #run(now: Instant, body: () => void): void {
-    this.#enter(now)
-    body()
-    this.#leave()
-  }
-
   #enter(now: Instant): void {
     this.now = now
     this.#running = true
@@ -547,25 +491,5 @@ export class QuicConnection implements StreamOwner, PathOwner {
     each.keys.discard()
     each.crypto.discard()
     this.recovery.discardSpace(space, this.now)
-  }
-
-  #ownParameters(): Uint8Array {
-    const { options, isServer } = this
-    const parameters = new TransportParameters()
-    parameters.maxIdleTimeout = options.maxIdleTimeout
-    parameters.initialMaxData = options.initialMaxData
-    parameters.initialMaxStreamDataBidiLocal = options.initialMaxStreamData
-    parameters.initialMaxStreamDataBidiRemote = options.initialMaxStreamData
-    parameters.initialMaxStreamDataUni = options.initialMaxStreamData
-    parameters.initialMaxStreamsBidi = options.maxBidirectionalStreams
-    parameters.initialMaxStreamsUni = options.maxUnidirectionalStreams
-    parameters.activeConnectionIdLimit = mostConnectionIds
-    parameters.initialSourceConnectionId = this.localId
-    if (isServer) {
-      parameters.originalDestinationConnectionId = this.originalDestination
-      parameters.retrySourceConnectionId = this.retrySource
-      parameters.statelessResetToken = this.#start.issuer.resetToken(this.localId)
-    }
-    return encodeTransportParameters(parameters)
   }
 }
