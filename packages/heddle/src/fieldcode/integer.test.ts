@@ -32,3 +32,20 @@ test('larger than 2^32 - 1, or endless zeros, is too large', () => {
   assert.equal(reader.read(Uint8Array.of(0x1f, 0xff, 0xff, 0xff, 0xff, 0x7f), 0, 6, 5), tooLarge)
   assert.equal(reader.read(Uint8Array.of(0x1f, 0x80, 0x80, 0x80, 0x80, 0x80, 0x00), 0, 7, 5), tooLarge)
 })
+
+test('62 bits are read where stream ids, counts and a Base stand, and no more', () => {
+  const bytes = new Uint8Array(16)
+  const numbers = fc.oneof(fc.integer({ min: 0, max: 300 }), fc.maxSafeInteger().map(Math.abs), fc.constant(2 ** 62 - 1024))
+  fc.assert(
+    fc.property(numbers, fc.integer({ min: 3, max: 8 }), (value, prefixBits) => {
+      const limit = writeInteger(value, prefixBits, 0, bytes, 0)
+      assert.ok(limit <= 10)
+      assert.equal(reader.readLarge(bytes, 0, limit, prefixBits), value)
+      assert.equal(reader.at, limit)
+      for (let end = 0; end < limit; end++) assert.equal(reader.readLarge(bytes, 0, end, prefixBits), truncated)
+    }),
+  )
+  const ones = Uint8Array.of(0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f)
+  assert.equal(reader.readLarge(ones, 0, 10, 7), tooLarge)
+  assert.equal(reader.readLarge(Uint8Array.of(0x7f, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x00), 0, 11, 7), tooLarge)
+})

@@ -219,6 +219,9 @@ test('secrets are never indexed', () => {
 test('a field that cannot be sent is refused by name', () => {
   const encoder = new Encoder()
   assert.throws(() => encoder.validate(['X-Upper', 'a']), /field name "X-Upper"/)
+  assert.throws(() => encoder.validate([':path', '/x']), /field name ":path"/)
+  encoded((out) => encoder.writeRequest(requestHead('GET', 'http', 'a.test', '/'), out))
+  assert.throws(() => encoder.validate([':authority', 'b.test']), /field name ":authority"/)
   assert.throws(() => encoder.validate(['x', 'a\r\nb']), /value of x/)
   assert.throws(() => encoder.validate(['x', '\u010a']), /value of x/)
   encoder.validate(noFields)
