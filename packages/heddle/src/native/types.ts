@@ -180,7 +180,10 @@ export interface UdpPort {
   readonly buffer: Uint8Array
   offset(index: number): number
   length(index: number): number
-  /** The ECN field (RFC 3168 §5): 0 Not-ECT, 1 ECT(1), 2 ECT(0), 3 CE; −1 if the system did not tell. */
+  /**
+   * The ECN field (RFC 3168 §5): 0 Not-ECT, 1 ECT(1), 2 ECT(0), 3 CE; −1 if the system did not tell, as for the first
+   * datagram of every wake-up. A path with a −1 cannot have its counts reported (RFC 9000 §13.4.1).
+   */
   ecn(index: number): number
   peer(index: number): UdpAddress
 

@@ -204,6 +204,16 @@ test('the waiting line is bounded: what goes beyond is dropped and counted', { s
   }
 })
 
+test('a port that is closed while datagrams wait says nothing anymore', { skip }, async () => {
+  const s = await stage()
+  s.faults.send = () => Errno.EAGAIN
+  assert.equal(s.send(20), 20)
+  await s[Symbol.asyncDispose]()
+  await new Promise(setImmediate)
+  assert.equal(s.sent.writable, 0)
+  assert.deepEqual(s.sent.errors, [])
+})
+
 test('EINTR: once more', { skip }, async () => {
   const s = await stage()
   try {

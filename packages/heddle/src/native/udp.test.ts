@@ -76,7 +76,23 @@ test('on Linux x64 with a Node that has node:ffi, datagrams go in batches', () =
   assert.equal(openUdp(undefined).batches, false)
 })
 
-describe('dgram', () => suite(openUdp(undefined)))
+describe('dgram', () => {
+  suite(openUdp(undefined))
+
+  test('a sender is told to wait, and when it may go on', async () => {
+    const server = await bind(openUdp(undefined), { host: '127.0.0.1' })
+    const client = await bind(openUdp(undefined), { host: '127.0.0.1' })
+    client.port.send(server.port.local, new Uint8Array(200 * 100), 0, 20_000, 100, 0)
+    assert.equal(client.port.blocked, false)
+    assert.equal(client.port.send(server.port.local, new Uint8Array(200 * 100), 0, 20_000, 100, 0), 200)
+    assert.equal(client.port.blocked, true)
+    assert.equal(client.seen.writable, 0)
+    await client.seen.until('writable', () => client.seen.writable === 1)
+    assert.equal(client.port.blocked, false)
+    await client.port.close()
+    await server.port.close()
+  })
+})
 describe('batches', { skip: unavailable ?? false }, () => {
   if ('unavailable' in native) return
   suite(openUdp(native))
@@ -225,6 +241,8 @@ function suite(udp: Udp): void {
     const server = await bind(udp, { host: '127.0.0.1' })
     await assert.rejects(bind(udp, { host: '127.0.0.1', port: server.port.local.port }), { code: 'EADDRINUSE', syscall: 'bind' })
     await assert.rejects(bind(udp, { host: '192.0.2.1' }), { code: 'EADDRNOTAVAIL' })
+    await assert.rejects(bind(udp, { host: '127.0.0.1', remote: udp.address('::1', 443) }), Error)
+    await assert.rejects(bind(udp, { host: '127.0.0.1', remote: udp.address('127.0.0.1', 0) }), Error)
     await assert.rejects(bind(udp, { host: 'localhost' }), RangeError)
     await assert.rejects(bind(udp, { host: '127.0.0.1', port: 65_536 }), RangeError)
     assert.throws(() => udp.address('::1::', 1), RangeError)
