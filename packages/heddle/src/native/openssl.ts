@@ -85,6 +85,7 @@ const definitions = {
   SSL_SESSION_free: { arguments: ['pointer'] },
   SSL_SESSION_get0_cipher: { return: 'pointer', arguments: ['pointer'] },
   SSL_SESSION_get_max_early_data: { return: 'u32', arguments: ['pointer'] },
+  SSL_SESSION_set_max_early_data: { return: 'i32', arguments: ['pointer', 'u32'] },
   i2d_SSL_SESSION: { return: 'i32', arguments: ['pointer', 'pointer'] },
   d2i_SSL_SESSION: { return: 'pointer', arguments: ['pointer', 'pointer', 'i64'] },
 } as const

@@ -5,7 +5,7 @@ import { TlsCallbacks } from './tls-callbacks.ts'
 import { TlsIdentities, type ReadyIdentity } from './tls-identities.ts'
 import { tlsSettings, updatedSettings, type TlsContextOptions, type TlsSettings, type TlsUpdate } from './tls-options.ts'
 import { OpenSslSession, type SessionOwner } from './tls-session.ts'
-import { decodeTicket, ticketBinding } from './tls-ticket.ts'
+import { anyEarlyData, decodeTicket, ticketBinding } from './tls-ticket.ts'
 import type { TlsClientOptions, TlsContext, TlsServerOptions, TlsSession, TlsSessionHandler } from './types.ts'
 
 const setHostName = 55 // SSL_CTRL_SET_TLSEXT_HOSTNAME
@@ -48,7 +48,6 @@ export class OpenSslContext implements TlsContext, SessionOwner {
     const scope = `${host}\0${settings.alpn.join('\0')}`
     const binding = ticketBinding(scope, this.#identities.own.trust, settings.rejectUnauthorized)
     const ssl = this.#makeSsl()
-    let early = false
     try {
       f.SSL_set_connect_state(ssl)
       f.SSL_set_hostflags(ssl, hostFlags)
@@ -60,15 +59,14 @@ export class OpenSslContext implements TlsContext, SessionOwner {
       const protocols = Buffer.concat(settings.alpn.map((name) => Buffer.from(`${String.fromCharCode(name.length)}${name}`, 'latin1')))
       // 0 is success.
       if (f.SSL_set_alpn_protos(ssl, protocols, protocols.length) !== 0) throw new UsageError('tls: alpn cannot be used')
-      early = this.#resume(ssl, options, binding)
-      this.#setUpQuic(ssl, parameters, early)
+      this.#setUpQuic(ssl, parameters, this.#resume(ssl, options, binding))
     } catch (error) {
       f.SSL_free(ssl)
       throw error
     } finally {
       f.ERR_clear_error()
     }
-    return new OpenSslSession(this, ssl, handler, { host, transportParameters: parameters, binding, early, resumptionContext: '' })
+    return new OpenSslSession(this, ssl, handler, { host, transportParameters: parameters, binding, resumptionContext: '' })
   }
 
   server(options: TlsServerOptions, handler: TlsSessionHandler): TlsSession {
@@ -90,7 +88,6 @@ export class OpenSslContext implements TlsContext, SessionOwner {
       host: '',
       transportParameters: parameters,
       binding: undefined,
-      early: false,
       resumptionContext,
     })
   }
@@ -162,7 +159,7 @@ export class OpenSslContext implements TlsContext, SessionOwner {
     const session = decodeTicket(this.openssl, ticket, binding)
     if (session === 0n) return false
     const resumed = f.SSL_set_session(ssl, session) === 1
-    const early = resumed && earlyData && f.SSL_SESSION_get_max_early_data(session) > 0
+    const early = resumed && earlyData && f.SSL_SESSION_get_max_early_data(session) === anyEarlyData
     f.SSL_SESSION_free(session)
     return early
   }

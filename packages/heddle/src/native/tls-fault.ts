@@ -1,5 +1,5 @@
 import type { OpenSsl } from './openssl.ts'
-import { alertText, cryptoError } from './tls-alert.ts'
+import { alertText, cryptoError, protocolViolation } from './tls-alert.ts'
 import type { TlsFault } from './types.ts'
 
 /** A fault with an alert of its own; `code` where QUIC has another code for it. */
@@ -16,5 +16,7 @@ export function opensslFault(openssl: OpenSsl, alert: number, reasons: readonly 
     const text = openssl.text(openssl.f.X509_verify_cert_error_string(openssl.long(verified))) ?? 'unknown'
     return tlsFault(alert, `${whose} is not valid: ${text} (${verified})`)
   }
+  // RFC 9001 §4.6.1: a ticket with a limit of early data.
+  if (reasons.includes('invalid max early data')) return tlsFault(alert, reasons.join(', '), protocolViolation)
   return tlsFault(alert, reasons.length === 0 ? 'the TLS handshake failed' : reasons.join(', '))
 }

@@ -22,6 +22,10 @@ const bothWays = 3 // SSL_SENT_SHUTDOWN | SSL_RECEIVED_SHUTDOWN
 const earlyRejected = 1
 const earlyAccepted = 2
 
+/** RFC 8446 §4.1.3: the random of a HelloRetryRequest, which is 6 octets behind the message's beginning. */
+const retryRandom = createHash('sha256').update('HelloRetryRequest').digest()
+const retryLength = 6 + retryRandom.length
+
 /** What a session is of its context. */
 export interface SessionOwner {
   readonly openssl: OpenSsl
@@ -40,8 +44,6 @@ export interface SessionStart {
   readonly transportParameters: Uint8Array
   /** Client: what its tickets are bound to. */
   readonly binding: Uint8Array | undefined
-  /** Client: early data is offered. */
-  readonly early: boolean
   /** Server. */
   readonly resumptionContext: string
 }
@@ -66,6 +68,8 @@ export class OpenSslSession implements TlsSession, CallbackTarget {
   #readLevel: Level
   #writeLevel: Level
   #parameters: Uint8Array | undefined
+  /** Client with early data: how the server's first message begins. */
+  #serverHello: Buffer
   #serverName: string | undefined
   /** Server: the identity is chosen ('yes'), asked for, or refused. */
   #chosen: 'no' | 'asked' | 'yes' | 'refused'
@@ -83,7 +87,7 @@ export class OpenSslSession implements TlsSession, CallbackTarget {
   /** Takes `ssl` over, which is set up and is not known to the callbacks yet. */
   constructor(owner: SessionOwner, ssl: bigint, handler: TlsSessionHandler, start: SessionStart) {
     this.complete = false
-    this.earlyData = start.early ? 'offered' : 'none'
+    this.earlyData = 'none'
     this.failure = undefined
     this.refusal = Alert.internalError
     this.#owner = owner
@@ -95,6 +99,7 @@ export class OpenSslSession implements TlsSession, CallbackTarget {
     this.#readLevel = Level.initial
     this.#writeLevel = Level.initial
     this.#parameters = undefined
+    this.#serverHello = Buffer.alloc(0)
     // RFC 6066 §3: an address is no server name.
     this.#serverName = this.#isServer || isIP(start.host) !== 0 ? undefined : start.host
     this.#chosen = 'no'
@@ -123,6 +128,7 @@ export class OpenSslSession implements TlsSession, CallbackTarget {
     if (level === Level.early || level < this.#readLevel) {
       this.#find(Alert.unexpectedMessage, 'handshake data came at a level of encryption that is over', protocolViolation)
     } else {
+      if (this.earlyData === 'offered' && !this.complete && level === Level.initial) this.#watchForRetry(bytes)
       this.#input.push(level, bytes)
     }
     return this.#run()
@@ -202,9 +208,23 @@ export class OpenSslSession implements TlsSession, CallbackTarget {
     this.#facts = new SessionFacts(openssl, ssl, this.#serverName)
     const status = openssl.f.SSL_get_early_data_status(ssl)
     if (status === earlyAccepted) this.earlyData = 'accepted'
-    else if (status === earlyRejected) this.earlyData = 'rejected'
+    else if (status === earlyRejected || this.earlyData === 'offered') this.earlyData = 'rejected'
     // Tickets may have come with it.
     this.#again = true
+  }
+
+  /**
+   * RFC 8446 §4.1.2: the ClientHello that answers a HelloRetryRequest has no early_data. OpenSSL 3.5 would send it
+   * again, and servers refuse that, so the session it resumes allows none any more before it reads the message.
+   */
+  #watchForRetry(bytes: Uint8Array): void {
+    const before = this.#serverHello
+    if (before.length >= retryLength) return
+    this.#serverHello = Buffer.concat([before, bytes.subarray(0, retryLength - before.length)])
+    if (this.#serverHello.length < retryLength || !this.#serverHello.subarray(6).equals(retryRandom)) return
+    const { f } = this.#owner.openssl
+    f.SSL_SESSION_set_max_early_data(f.SSL_get_session(this.#ssl), 0)
+    this.earlyData = 'rejected'
   }
 
   /** Notes a fault that ends the handshake as soon as OpenSSL returns. The first one counts. */
@@ -254,8 +274,9 @@ export class OpenSslSession implements TlsSession, CallbackTarget {
       this.#readLevel = level as Level
     } else if (!early) {
       this.#writeLevel = level as Level
-    } else if (this.#isServer) {
-      this.earlyData = 'accepted'
+    } else {
+      // A client offers it with this secret, a server that has this secret takes it.
+      this.earlyData = this.#isServer ? 'accepted' : 'offered'
     }
     this.#handler.onSecret(level as Level, direction === 0 ? 'read' : 'write', suite, openssl.bytes(pointer, length))
   }

@@ -4,6 +4,7 @@ import type { OpenSsl } from './openssl.ts'
 import type { TlsCallbacks } from './tls-callbacks.ts'
 import { useIdentity } from './tls-certificates.ts'
 import { hasCertificate, type TlsIdentity, type TlsSettings } from './tls-options.ts'
+import { anyEarlyData } from './tls-ticket.ts'
 import { useTrust } from './tls-trust.ts'
 
 // Commands of SSL_CTX_ctrl and SSL_CTX_callback_ctrl (openssl/ssl.h, openssl/tls1.h).
@@ -27,9 +28,6 @@ const serverPreference = 1n << 22n // SSL_OP_CIPHER_SERVER_PREFERENCE
 const prioritizeChaCha = 1n << 21n // SSL_OP_PRIORITIZE_CHACHA
 const verifyPeer = 1 // SSL_VERIFY_PEER
 const requirePeer = 3 // … | SSL_VERIFY_FAIL_IF_NO_PEER_CERT
-
-/** RFC 9001 §4.6.1: what a ticket that allows early data says. */
-const anyEarlyData = 0xffff_ffff
 
 /** Makes an SSL_CTX of `identity`, which is complete. The caller frees it. Throws UsageError for what cannot be used; `what` names the identity. */
 export function makeSslContext(

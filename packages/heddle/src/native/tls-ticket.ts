@@ -1,6 +1,9 @@
 import { createHash } from 'node:crypto'
 import type { OpenSsl } from './openssl.ts'
 
+/** RFC 9001 §4.6.1: the `max_early_data_size` of every ticket that allows early data. */
+export const anyEarlyData = 0xffff_ffff
+
 /** Of this form, version 1. */
 const version = 1
 const prefixLength = 33

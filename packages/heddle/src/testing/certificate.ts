@@ -19,9 +19,11 @@ export interface CertificateOptions {
   readonly ipAddresses?: readonly string[] | undefined
   /** Days from now until it ends; negative: it has ended already. Default 30. */
   readonly days?: number | undefined
+  /** Its subject, which no client takes for a host's name. Default: the first of `names`. */
+  readonly commonName?: string | undefined
 }
 
-const optionNames: OptionNames<CertificateOptions> = { names: true, ca: true, ipAddresses: true, days: true }
+const optionNames: OptionNames<CertificateOptions> = { names: true, ca: true, ipAddresses: true, days: true, commonName: true }
 
 /** Makes a P-256 certificate for servers and clients of tests; self-signed unless `ca` is given. About 1 ms. Throws UsageError for an option that is unknown. */
 export function makeCertificate(options: CertificateOptions): Certificate {
@@ -29,9 +31,9 @@ export function makeCertificate(options: CertificateOptions): Certificate {
   return make(options, false)
 }
 
-/** Makes the certificate of a test authority: give it as `ca` to {@link makeCertificate}, and its `cert` to whoever shall trust. */
-export function makeAuthority(name = 'heddle test authority', days = 30): Certificate {
-  return make({ names: [name], days }, true)
+/** Makes the certificate of a test authority: give it as `ca` to {@link makeCertificate}, and its `cert` to whoever shall trust. With `issuer` it is an intermediate one. */
+export function makeAuthority(name = 'heddle test authority', days = 30, issuer?: Certificate): Certificate {
+  return make({ names: [name], days, ca: issuer }, true)
 }
 
 const day = 24 * 60 * 60 * 1000
@@ -50,7 +52,7 @@ const clientAuth = oid('2b06010505070302')
 
 /** RFC 5280 §4.1: tbsCertificate, its signature algorithm and its signature. */
 function make(options: CertificateOptions, authority: boolean): Certificate {
-  const name = options.names[0] ?? options.ipAddresses?.[0] ?? 'heddle test'
+  const name = options.commonName ?? options.names[0] ?? options.ipAddresses?.[0] ?? 'heddle test'
   const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
   const { ca } = options
   const end = Date.now() + (options.days ?? 30) * day
