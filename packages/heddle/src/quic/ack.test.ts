@@ -65,6 +65,16 @@ test('a packet that asks for nothing leaves no gap', () => {
   assert.ok(!received.shouldAckNow)
 })
 
+test('nor is there a gap where numbers need not be told any more', () => {
+  const received = new ReceivedPackets(Space.application, { threshold: 100 })
+  received.receive(0, true, none, 1)
+  for (let number = 1; number < 6; number++) received.receive(number, false, none, 1)
+  received.onAckSent()
+  received.onAckOfAck(5)
+  received.receive(6, true, none, 2)
+  assert.ok(!received.shouldAckNow)
+})
+
 test('a CE mark is told at once (§13.2.1), and every mark is counted once (§13.4.1)', () => {
   const received = new ReceivedPackets(Space.application, { threshold: 100 })
   received.receive(0, true, none, 1)

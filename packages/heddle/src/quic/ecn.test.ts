@@ -73,6 +73,11 @@ test('an ACK frame out of order proves nothing, and counts are by space', () => 
 })
 
 test('marks are given up if no marked packet gets through, and not tried longer if timeouts follow each other', () => {
+  const early = new EcnValidation(true)
+  sendMarked(early, 2)
+  early.onLost(2)
+  assert.equal(early.state, 'testing', 'two losses are no proof')
+
   const ecn = new EcnValidation(true)
   sendMarked(ecn, 10)
   ecn.onLost(9)
