@@ -2,6 +2,7 @@ import { NetworkError, PeerError, ProtocolError, TimeoutError, type HeddleError,
 import type { QuicCrypto } from '../native/index.ts'
 import type { QuicApplication } from './application.ts'
 import type { ApplicationKeys } from './application-keys.ts'
+import { armDeadlines } from './arm-deadlines.ts'
 import { Closing, faultReason, type CloseReason } from './closing.ts'
 import { Deadline, Deadlines } from './deadlines.ts'
 import { Fate } from './fate.ts'
@@ -24,7 +25,6 @@ import type { QuicStart } from './start.ts'
 import { SentValue } from './sent-value.ts'
 import { Space } from './space.ts'
 import type { QuicStream, QuicStreamHandler } from './stream.ts'
-import { hasStreamFrames } from './stream-frames.ts'
 import { StreamSet, type StreamOwner } from './stream-set.ts'
 import { TransportError, transportErrorName, type TransportFault } from './transport-error.ts'
 import type { TransportParameters } from './transport-parameters.ts'
@@ -66,6 +66,8 @@ export class QuicConnection implements StreamOwner, PathOwner {
   readonly handshakeDone: SentValue
   readonly newToken: SentValue
   tokenToSend: Uint8Array | undefined
+  /** Server: the id that the client addressed first, by which it finds the connection until it has `localId`. */
+  alias: Uint8Array | undefined
   /** TLS is to be called again. */
   tlsWaits: boolean
   /** A PING must leave. */
@@ -81,6 +83,7 @@ export class QuicConnection implements StreamOwner, PathOwner {
   #dirty: boolean
   #keepAlive: boolean
   #isOver: boolean
+  #isShaking: boolean
   #isGone: boolean
 
   constructor(start: QuicStart, application: QuicApplication, now: Instant) {
@@ -109,6 +112,8 @@ export class QuicConnection implements StreamOwner, PathOwner {
     this.#isGone = false
     this.pingWanted = false
     this.tlsWaits = false
+    this.alias = undefined
+    this.#isShaking = true
     this.handshakeDone = new SentValue()
     this.newToken = new SentValue()
     this.tokenToSend = undefined
@@ -336,6 +341,7 @@ export class QuicConnection implements StreamOwner, PathOwner {
 
   onHandshakeComplete(): void {
     this.#deadlines.clear(Deadline.handshake)
+    this.#endHandshake()
     const { peer } = this.handshake
     if (this.remoteIds.current.length > 0 || this.localIdSize > 0) this.localIds.allow(peer?.activeConnectionIdLimit ?? 2)
     if (this.isServer) {
@@ -432,9 +438,22 @@ export class QuicConnection implements StreamOwner, PathOwner {
     this.application.onClose(error)
   }
 
+  /** Nothing is told or sent: it is as if the connection had never been. */
+  forget(): void {
+    this.#isOver = true
+    this.#finish()
+  }
+
+  #endHandshake(): void {
+    if (!this.#isShaking) return
+    this.#isShaking = false
+    this.#start.onHandshakeOver?.()
+  }
+
   #finish(): void {
     if (this.#isGone) return
     this.#isGone = true
+    this.#endHandshake()
     this.closing.finish()
     this.streams.close()
     this.#deadlines.clearAll()
@@ -468,20 +487,7 @@ export class QuicConnection implements StreamOwner, PathOwner {
   }
 
   #rearm(): void {
-    if (this.closing.state !== 'open') return
-    const { recovery, now } = this
-    const deadlines = this.#deadlines
-    deadlines.set(Deadline.recovery, recovery.deadline)
-    let ackAt = Infinity
-    for (const { received, isDiscarded } of this.spaces) if (!isDiscarded && received.deadline < ackAt) ackAt = received.deadline
-    deadlines.set(Deadline.ack, ackAt)
-    deadlines.set(Deadline.pacing, hasStreamFrames(this.streams) ? recovery.sendDeadline(now) : Infinity)
-    deadlines.set(Deadline.idle, this.idle.deadline(this.probeTimeout))
-    deadlines.set(Deadline.path, this.paths.deadline)
-    deadlines.set(Deadline.keys, this.applicationKeys.deadline)
-    const { keepAlive } = this.options
-    const isKept = this.#keepAlive && keepAlive > 0 && this.handshake.isComplete && !this.pingWanted
-    deadlines.set(Deadline.keepAlive, isKept ? this.idle.keepAliveAt(keepAlive) : Infinity)
+    if (this.closing.state === 'open') armDeadlines(this, this.#deadlines, this.#keepAlive)
   }
 
   #discard(space: Space): void {

@@ -26,6 +26,8 @@ export interface QuicStart {
   openTls(transportParameters: Uint8Array, handler: TlsSessionHandler): TlsSession
   /** Server: makes the token for NEW_TOKEN; absent: none is sent. */
   makeToken?: (() => Uint8Array) | undefined
+  /** The handshake is complete, or the connection over before it was: once. */
+  onHandshakeOver?(): void
   /** The connection is over and nothing of it is needed any more: once, and last. */
   onGone(connection: QuicConnection): void
 }

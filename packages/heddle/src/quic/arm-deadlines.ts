@@ -1,0 +1,18 @@
+import type { QuicConnection } from './connection.ts'
+import { Deadline, type Deadlines } from './deadlines.ts'
+import { hasStreamFrames } from './stream-frames.ts'
+
+/** Sets the deadlines of an open connection to what its parts wait for. `isWatched`: the application wants the path kept alive. */
+export function armDeadlines(connection: QuicConnection, deadlines: Deadlines, isWatched: boolean): void {
+  const { recovery, now, spaces, idle, options } = connection
+  deadlines.set(Deadline.recovery, recovery.deadline)
+  let ackAt = Infinity
+  for (const { received, isDiscarded } of spaces) if (!isDiscarded && received.deadline < ackAt) ackAt = received.deadline
+  deadlines.set(Deadline.ack, ackAt)
+  deadlines.set(Deadline.pacing, hasStreamFrames(connection.streams) ? recovery.sendDeadline(now) : Infinity)
+  deadlines.set(Deadline.idle, idle.deadline(connection.probeTimeout))
+  deadlines.set(Deadline.path, connection.paths.deadline)
+  deadlines.set(Deadline.keys, connection.applicationKeys.deadline)
+  const isKept = isWatched && options.keepAlive > 0 && connection.handshake.isComplete && !connection.pingWanted
+  deadlines.set(Deadline.keepAlive, isKept ? idle.keepAliveAt(options.keepAlive) : Infinity)
+}

@@ -1,0 +1,315 @@
+import { latin1Slice } from '../bytes/index.ts'
+import type { Instant } from '../http/index.ts'
+import type { QuicCrypto, TlsSession, TlsSessionHandler } from '../native/index.ts'
+import type { QuicApplication } from './application.ts'
+import { QuicConnection } from './connection.ts'
+import { Greeter } from './greeter.ts'
+import type { IdIssuer } from './local-ids.ts'
+import { smallestDatagram } from './mtu.ts'
+import type { QuicOptions } from './options.ts'
+import { PacketReader, PacketType } from './packet.ts'
+import type { Route } from './path.ts'
+import { Tokens, type OpenedToken } from './tokens.ts'
+
+/** Octets of the connection ids that an endpoint chooses: short headers do not tell. */
+export const localIdSize = 8
+
+/** What an endpoint is made with. */
+export interface EndpointOptions {
+  readonly crypto: QuicCrypto
+  /** 32 octets: stateless resets and tokens. Endpoints that share it take each other's. Default: random. */
+  readonly key?: Uint8Array | undefined
+  readonly connection?: Partial<QuicOptions> | undefined
+  /** Server: what answers connections; undefined: none is taken. */
+  readonly server?: EndpointServer | undefined
+}
+
+/** What a server's endpoint asks. */
+export interface EndpointServer {
+  openTls(transportParameters: Uint8Array, handler: TlsSessionHandler): TlsSession
+  /** The application of a connection that begins; it becomes another's later by `connection.application`. */
+  onConnection(connection: QuicConnection): void
+  /** Connections held at once; more are told CONNECTION_REFUSED. */
+  readonly maxConnections: number
+  /** Handshakes in flight; with more, clients must show that they receive at their address (Retry). */
+  readonly retryAbove: number
+  /** Handshakes in flight; more are not answered. */
+  readonly maxHandshakes: number
+  /** ms since 1970. */
+  wallTime(): number
+}
+
+/** A datagram that belongs to no connection: Version Negotiation, Retry, a refusal or a stateless reset. */
+export interface LooseDatagram {
+  readonly route: Route
+  readonly bytes: Uint8Array
+}
+
+/** Loose datagrams that wait; more are not sent. */
+const mostLoose = 64
+
+const silent: QuicApplication = {
+  deadline: Infinity,
+  startRun() {},
+  finishRun() {},
+  onReady() {},
+  onStream: () => ({ onData() {}, onReset() {}, onStopSending() {}, onSent() {}, onClose() {} }),
+  onStreamsAvailable() {},
+  onClose() {},
+  expire() {},
+}
+
+/**
+ * One UDP address's QUIC connections (RFC 9000 §5): finds the connection that a datagram is for, begins
+ * those of clients, and answers what is for nobody. It keeps nothing for an address that did not show
+ * more than one datagram can.
+ */
+export class Endpoint implements IdIssuer {
+  readonly crypto: QuicCrypto
+  readonly loose: LooseDatagram[]
+  /** Connections that are not gone. */
+  readonly connections: Set<QuicConnection>
+  /** Those whose handshake goes on. */
+  handshakes: number
+  /** Connections begun by clients. */
+  accepted: number
+  /** Clients that were not taken: too many connections or handshakes. */
+  refused: number
+  /** Server: no new connections. */
+  closed: boolean
+  readonly #options: EndpointOptions
+  readonly #key: Uint8Array
+  readonly #byId: Map<string, QuicConnection>
+  readonly #packets: PacketReader
+  readonly #tokens: Tokens
+  readonly #greeter: Greeter
+
+  constructor(options: EndpointOptions) {
+    this.crypto = options.crypto
+    this.loose = []
+    this.connections = new Set()
+    this.handshakes = 0
+    this.accepted = 0
+    this.refused = 0
+    this.closed = false
+    this.#options = options
+    this.#key = options.key ?? options.crypto.random(32)
+    this.#byId = new Map()
+    this.#packets = new PacketReader()
+    this.#tokens = new Tokens(options.crypto, this.#key)
+    this.#greeter = new Greeter(options.crypto, this.#key)
+  }
+
+  /**
+   * A datagram came. Returns the connection that took it: it has something to send, perhaps, and another
+   * deadline. The octets are changed in place. `ecn`: the two bits of the IP header.
+   */
+  receive(buffer: Uint8Array, start: number, limit: number, route: Route, ecn: number, now: Instant): QuicConnection | undefined {
+    const packets = this.#packets.start(buffer, start, limit, localIdSize)
+    if (!packets.next()) return undefined
+    const connection = this.#byId.get(latin1Slice(buffer, packets.destinationStart, packets.destinationLimit))
+    if (connection !== undefined) {
+      connection.receive(buffer, start, limit, route, ecn, now)
+      return connection
+    }
+    if (this.#options.server === undefined) return undefined
+    return this.#receiveStray(buffer, start, limit, route, ecn, now)
+  }
+
+  /** Client: begins a connection. The caller sends what it has to send. */
+  connect(
+    route: Route,
+    application: QuicApplication,
+    token: Uint8Array | undefined,
+    openTls: (transportParameters: Uint8Array, handler: TlsSessionHandler) => TlsSession,
+    now: Instant,
+  ): QuicConnection {
+    const original = this.crypto.random(8)
+    const connection = this.#make(
+      route,
+      false,
+      this.crypto.random(localIdSize),
+      original,
+      original,
+      undefined,
+      token,
+      true,
+      openTls,
+      application,
+      now,
+    )
+    connection.start(now)
+    return connection
+  }
+
+  // ── {@link IdIssuer} ────────────────────────────────────────────────────────────────────────────
+
+  issue(): Uint8Array {
+    return this.crypto.random(localIdSize)
+  }
+
+  resetToken(id: Uint8Array): Uint8Array {
+    return this.crypto.statelessResetToken(this.#key, id)
+  }
+
+  retire(id: Uint8Array): void {
+    this.#byId.delete(keyOf(id))
+  }
+
+  // ── datagrams for nobody ────────────────────────────────────────────────────────────────────────
+
+  #receiveStray(buffer: Uint8Array, start: number, limit: number, route: Route, ecn: number, now: Instant): QuicConnection | undefined {
+    const packets = this.#packets
+    switch (packets.type) {
+      case PacketType.initial:
+        return this.#receiveInitial(buffer, start, limit, route, ecn, now)
+      case PacketType.unknownVersion:
+        // RFC 9000 §6.1: an answer to full datagrams only, so that it is no bigger than the question.
+        if (limit - start >= smallestDatagram) this.#say(route, this.#greeter.versions(packets))
+        return undefined
+      case PacketType.oneRtt:
+        this.#say(route, this.#greeter.reset(buffer, packets.destinationStart, packets.destinationLimit, limit - start, now))
+        return undefined
+      default:
+        return undefined
+    }
+  }
+
+  #receiveInitial(buffer: Uint8Array, start: number, limit: number, route: Route, ecn: number, now: Instant): QuicConnection | undefined {
+    const server = this.#options.server as EndpointServer
+    const packets = this.#packets
+    const { destinationStart, destinationLimit, sourceStart, sourceLimit, tokenStart, tokenLimit } = packets
+    // RFC 9000 §14.1, §7.2: a full datagram, and an id that cannot be guessed.
+    if (limit - start < smallestDatagram || destinationLimit - destinationStart < 8 || this.closed) return undefined
+    const destination = new Uint8Array(buffer.subarray(destinationStart, destinationLimit))
+    const source = new Uint8Array(buffer.subarray(sourceStart, sourceLimit))
+    const { remote } = route
+    const token = new Uint8Array(buffer.subarray(tokenStart, tokenLimit))
+    const opened = token.length === 0 ? undefined : this.#tokens.open(token, remote, server.wallTime())
+    if (this.handshakes >= server.maxHandshakes) {
+      this.refused++
+      return undefined
+    }
+    const isRetried = opened?.isRetry === true && isEqual(opened.retrySource, destination)
+    if (this.connections.size >= server.maxConnections) {
+      this.refused++
+      this.#say(route, this.#greeter.refusal(destination, source))
+      return undefined
+    }
+    if (opened === undefined && this.handshakes >= server.retryAbove) {
+      const retrySource = this.crypto.random(localIdSize)
+      this.#say(
+        route,
+        this.#greeter.retry(source, retrySource, destination, this.#tokens.retry(remote, destination, retrySource, server.wallTime())),
+      )
+      return undefined
+    }
+    return this.#accept(buffer, start, limit, route, ecn, now, destination, source, isRetried ? opened : undefined, opened !== undefined)
+  }
+
+  #accept(
+    buffer: Uint8Array,
+    start: number,
+    limit: number,
+    route: Route,
+    ecn: number,
+    now: Instant,
+    destination: Uint8Array,
+    source: Uint8Array,
+    retried: OpenedToken | undefined,
+    isValidated: boolean,
+  ): QuicConnection | undefined {
+    const server = this.#options.server as EndpointServer
+    const original = retried?.originalDestination ?? destination
+    const connection = this.#make(
+      route,
+      true,
+      this.crypto.random(localIdSize),
+      source,
+      original,
+      retried?.retrySource,
+      undefined,
+      isValidated,
+      (parameters, handler) => server.openTls(parameters, handler),
+      silent,
+      now,
+    )
+    // Until the client has the server's own id, it addresses this one.
+    this.#byId.set(keyOf(destination), connection)
+    connection.alias = destination
+    connection.receive(buffer, start, limit, route, ecn, now)
+    if (!connection.hasReceived) {
+      // Nothing of it could be opened: it is as if it had not come.
+      connection.forget()
+      return undefined
+    }
+    this.accepted++
+    server.onConnection(connection)
+    return connection
+  }
+
+  #make(
+    route: Route,
+    isServer: boolean,
+    localId: Uint8Array,
+    remoteId: Uint8Array,
+    originalDestination: Uint8Array,
+    retrySource: Uint8Array | undefined,
+    token: Uint8Array | undefined,
+    isValidated: boolean,
+    openTls: (transportParameters: Uint8Array, handler: TlsSessionHandler) => TlsSession,
+    application: QuicApplication,
+    now: Instant,
+  ): QuicConnection {
+    const issuer: IdIssuer = {
+      issue: () => {
+        const id = this.issue()
+        this.#byId.set(keyOf(id), connection)
+        return id
+      },
+      resetToken: (id) => this.resetToken(id),
+      retire: (id) => this.retire(id),
+    }
+    const server = this.#options.server
+    const connection: QuicConnection = new QuicConnection(
+      {
+        isServer,
+        route,
+        localId,
+        remoteId,
+        originalDestination,
+        retrySource,
+        token,
+        isValidated,
+        issuer,
+        crypto: this.crypto,
+        options: this.#options.connection,
+        openTls,
+        makeToken: isServer && server !== undefined ? () => this.#tokens.later(route.remote, server.wallTime()) : undefined,
+        onHandshakeOver: () => this.handshakes--,
+        onGone: (gone) => {
+          this.connections.delete(gone)
+          if (gone.alias !== undefined) this.retire(gone.alias)
+        },
+      },
+      application,
+      now,
+    )
+    this.handshakes++
+    this.connections.add(connection)
+    this.#byId.set(keyOf(localId), connection)
+    return connection
+  }
+
+  #say(route: Route, bytes: Uint8Array | undefined): void {
+    if (bytes !== undefined && this.loose.length < mostLoose) this.loose.push({ route, bytes })
+  }
+}
+
+function keyOf(id: Uint8Array): string {
+  return latin1Slice(id, 0, id.length)
+}
+
+function isEqual(a: Uint8Array, b: Uint8Array): boolean {
+  return a.length === b.length && a.every((octet, i) => octet === b[i])
+}
