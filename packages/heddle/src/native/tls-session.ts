@@ -182,9 +182,11 @@ export class OpenSslSession implements TlsSession, CallbackTarget {
       const result = this.complete ? f.SSL_read(ssl, null, 0) : f.SSL_do_handshake(ssl)
       const done = result > 0 && !this.complete
       const error = result > 0 ? 0 : f.SSL_get_error(ssl, result)
-      if (!done && error !== 0 && error !== wantRead && error !== wantClientHello) return this.#fail()
+      // Closed within: what OpenSSL says of it is of no interest.
+      if (this.over) return f.ERR_clear_error()
+      if (error !== 0 && error !== wantRead && error !== wantClientHello) return this.#fail()
       // With early data a server's call is done before the client's Finished has come.
-      if (done && !this.over && f.SSL_is_init_finished(ssl) === 1) this.#finish()
+      if (done && f.SSL_is_init_finished(ssl) === 1) this.#finish()
       f.ERR_clear_error()
     }
     if (this.#found !== undefined && this.#fault === undefined) this.#fault = this.#found
