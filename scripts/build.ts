@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { filesBelow, root } from './sources.ts'
 
 // In the order of their dependencies: a later one reads the types of an earlier one's dist.
-const published = ['heddle', 'heddle-gateway']
+const published = ['heddle', 'heddle-gateway', 'heddle-load']
 
 for (const name of published) {
   const folder = join(root, 'packages', name)

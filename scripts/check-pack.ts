@@ -22,7 +22,7 @@ function bin(name: string): string {
 }
 
 try {
-  for (const name of ['heddle', 'heddle-gateway']) {
+  for (const name of ['heddle', 'heddle-gateway', 'heddle-load']) {
     const packed = JSON.parse(run('npm', ['pack', '--json', '--pack-destination', folder], join(root, 'packages', name))) as
       | { filename: string; files: { path: string }[] }[]
       | Record<string, { filename: string; files: { path: string }[] }>
@@ -54,8 +54,10 @@ import { World } from 'heddle/testing'
 import { requestHead } from 'heddle/http'
 import { Socket } from 'heddle/websocket'
 import { startGateway } from 'heddle-gateway'
+import { run, type LoadResult } from 'heddle-load'
 const server: Server = await serve({ port: 0, fetch: (request) => new Response(request.url) })
-export const all = [Client, fetch, World, requestHead, Socket, startGateway, server]
+export const all = [Client, fetch, World, requestHead, Socket, startGateway, run, server]
+export const rate = (result: LoadResult): number => result.perSecond
 `,
   )
   for (const resolution of ['nodenext', 'bundler']) {

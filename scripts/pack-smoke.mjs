@@ -1,11 +1,12 @@
 // Runs in a folder of its own where the packed tarballs are installed, on the oldest Node that is
-// supported: client, server and gateway, as a stranger imports them.
+// supported: client, server, gateway and load generator, as a stranger imports them.
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { writeFileSync } from 'node:fs'
 import { Client, fetch, serve } from 'heddle'
 import { startGateway } from 'heddle-gateway'
+import { run } from 'heddle-load'
 
 const server = await serve({
   port: 0,
@@ -35,6 +36,15 @@ const proxied = await fetch(`http://127.0.0.1:${address.port}/through`)
 assert.equal(await proxied.text(), 'GET /through ')
 assert.match(proxied.headers.get('via') ?? '', /heddle/)
 await gateway.close()
+
+for (const threads of [1, 2]) {
+  const { requests, statuses } = await run({ url: `http://127.0.0.1:${server.port}/load`, count: 20, connections: 2, threads })
+  assert.deepEqual([requests.due, requests.succeeded, statuses], [20, 20, { 200: 20 }])
+}
+const load = spawn(process.execPath, ['node_modules/heddle-load/dist/bin.js', `http://127.0.0.1:${server.port}/`, '-n', '5', '-q'], {
+  stdio: 'inherit',
+})
+assert.equal((await once(load, 'exit'))[0], 0)
 await server.close()
 
 const validate = spawn(process.execPath, ['node_modules/heddle-gateway/dist/bin.js', 'validate', '-c', 'gateway.yaml'], {
@@ -42,4 +52,4 @@ const validate = spawn(process.execPath, ['node_modules/heddle-gateway/dist/bin.
 })
 const [code] = await once(validate, 'exit')
 assert.equal(code, 0)
-console.log(`smoke: client, server and gateway work from the tarballs on Node ${process.versions.node}`)
+console.log(`smoke: client, server, gateway and load generator work from the tarballs on Node ${process.versions.node}`)
