@@ -17,7 +17,7 @@ const below: Readonly<Record<string, readonly string[]>> = {
   quic: ['bytes', 'http', 'native'],
   h3: ['bytes', 'http', 'fieldcode', 'qpack', 'quic'],
   ws: ['bytes', 'http'],
-  io: ['bytes', 'http', 'h1', 'h2', 'quic', 'h3', 'ws'],
+  io: ['bytes', 'http', 'native', 'h1', 'h2', 'quic', 'h3', 'ws'],
   web: ['bytes', 'http'],
   client: ['bytes', 'http', 'h1', 'h2', 'h3', 'ws', 'io', 'web'],
   server: ['bytes', 'http', 'h1', 'h2', 'h3', 'ws', 'io', 'web'],

@@ -3,6 +3,7 @@ import { test } from 'node:test'
 import { mostResponses, Path, type Route } from './path.ts'
 
 const route: Route = {
+  key: 'one',
   remote: { address: '192.0.2.1', port: 1, family: 'IPv4' },
   local: { address: '192.0.2.2', port: 2, family: 'IPv4' },
 }

@@ -1,7 +1,9 @@
 import type { Address, Instant } from '../http/index.ts'
 
-/** A way between two addresses, as the endpoint tells them apart: one object for each pair. */
+/** A way between two addresses. */
 export interface Route {
+  /** The same for the same two addresses, and for no others. */
+  readonly key: string
   readonly remote: Address
   readonly local: Address
 }

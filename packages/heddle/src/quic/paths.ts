@@ -37,8 +37,8 @@ export class Paths {
 
   /** The path that a datagram came by; undefined: the datagram is not to be read (RFC 9000 §9). */
   of(route: Route): Path | undefined {
-    if (route === this.current.route) return this.current
-    if (route === this.other?.route) return this.other
+    if (route.key === this.current.route.key) return this.current
+    if (route.key === this.other?.route.key) return this.other
     if (!this.mayMove) return undefined
     // A path that is being validated, or is the way back, is not pushed aside by whoever copies packets (RFC 9000 §9.3).
     if (this.other !== undefined && (this.other.deadline !== Infinity || !this.current.validated)) return undefined

@@ -198,6 +198,7 @@ export class QuicPair {
 
 function routeOf(remotePort: number, localPort: number): Route {
   return {
+    key: `${remotePort} ${localPort}`,
     remote: { address: '192.0.2.1', port: remotePort, family: 'IPv4' },
     local: { address: '192.0.2.2', port: localPort, family: 'IPv4' },
   }
