@@ -1,0 +1,4 @@
+import { exchangeConformance } from './conformance.ts'
+import { http3Protocol } from './h3-protocol.ts'
+
+exchangeConformance('h3', http3Protocol)
