@@ -8,10 +8,11 @@ import { nativeLibrary } from './ffi.ts'
 const native = nativeLibrary()
 const skip = 'unavailable' in native ? native.unavailable : false
 
+const from = (file: string): string => JSON.stringify(new URL(file, import.meta.url).href)
 const prelude = `
-import { nativeLibrary } from '${new URL('ffi.ts', import.meta.url)}'
-import { ffiCrypto } from '${new URL('ffi-crypto.ts', import.meta.url)}'
-import { openUdp } from '${new URL('udp-ffi.ts', import.meta.url)}'
+import { nativeLibrary } from ${from('ffi.ts')}
+import { ffiCrypto } from ${from('ffi-crypto.ts')}
+import { openUdp } from ${from('udp-ffi.ts')}
 const native = nativeLibrary()
 const udp = openUdp(native)
 const crypto = ffiCrypto(native)
