@@ -254,6 +254,21 @@ test('a peer that never acknowledges costs no more than so many sections', () =>
   assert.equal(pair.encoder.outstandingSections, 10)
 })
 
+test('what is written to a stream after its cancellation refers to nothing: nobody will acknowledge it', () => {
+  const pair = new Pair(4096, 16)
+  const head = responseHead(200, ['x-a', 'b'])
+  for (let i = 0; i < 4; i++) pair.response(4 * i, head)
+  pair.instruct()
+  for (let i = 0; i < 1000; i++) {
+    pair.decoder.cancelStream(4 * i)
+    pair.acknowledge()
+    assert.equal(hexOf(pair.response(4 * i, head)).slice(0, 4), '0000')
+    assert.equal(hexOf(pair.trailers(4 * i, ['x-a', 'b'])).slice(0, 4), '0000')
+  }
+  assert.equal(pair.encoder.outstandingSections, 0)
+  assert.equal(hexOf(pair.response(4000, head)).slice(0, 4), '0200')
+})
+
 test('decoder instructions that cannot be obeyed say why', () => {
   const cases: [string, RegExp][] = [
     ['84', /stream 4/],

@@ -165,7 +165,7 @@ export class Encoder extends HeadWriter implements InstructionHandler {
 
   /** Sections of the stream were written but never sent, and the peer will not see the stream: it cannot tell of them. */
   abandon(streamId: number): void {
-    this.#outstanding.cancel(streamId)
+    this.#outstanding.release(streamId)
   }
 
   // ── The peer's decoder stream (RFC 9204 §4.4) ───────────────────────────────────────────────────
@@ -214,7 +214,7 @@ export class Encoder extends HeadWriter implements InstructionHandler {
     const { required } = this.#memo
     const outstanding = this.#outstanding
     if (required === 0) return true
-    if (outstanding.count >= this.#limits.maxOutstandingSections) return false
+    if (outstanding.count >= this.#limits.maxOutstandingSections || outstanding.isCancelled(streamId)) return false
     return required <= outstanding.known || outstanding.mayBlock(streamId, this.#maxBlocked)
   }
 
@@ -229,7 +229,8 @@ export class Encoder extends HeadWriter implements InstructionHandler {
     this.#base = this.table.inserted
     this.#required = 0
     this.#smallest = Infinity
-    this.#mayRefer = this.table.capacity > 0 && outstanding.count < this.#limits.maxOutstandingSections
+    this.#mayRefer =
+      this.table.capacity > 0 && outstanding.count < this.#limits.maxOutstandingSections && !outstanding.isCancelled(streamId)
     this.#mayBlock = outstanding.mayBlock(streamId, this.#maxBlocked)
     this.#unique = false
     out.reserve(shortPrefix)

@@ -1,3 +1,6 @@
+/** Cancelled streams that are remembered. */
+const mostCancelled = 256
+
 /** A section that was sent with references to the dynamic table, and that the peer has not acknowledged. */
 class SentSection {
   streamId: number
@@ -34,6 +37,11 @@ export class OutstandingSections {
    */
   readonly #pins: Int32Array
   #free: SentSection | undefined
+  /**
+   * Streams whose cancellation came, oldest first. What is written to one after that, because nobody has told its
+   * writer yet, is never read: it would be outstanding for ever.
+   */
+  readonly #cancelled: Set<number>
 
   /** `entries`: that there can be at once. */
   constructor(entries: number) {
@@ -45,6 +53,12 @@ export class OutstandingSections {
     while (slots < entries) slots *= 2
     this.#pins = new Int32Array(slots)
     this.#free = undefined
+    this.#cancelled = new Set()
+  }
+
+  /** True: the peer has said that it reads the stream no further. */
+  isCancelled(streamId: number): boolean {
+    return this.#cancelled.size > 0 && this.#cancelled.has(streamId)
   }
 
   /** True: the stream may be sent a section that blocks, where `most` streams may be blocked (RFC 9204 §2.1.2). */
@@ -89,8 +103,21 @@ export class OutstandingSections {
     return true
   }
 
-  /** Nothing of the stream will be decoded any more. */
+  /** The peer says that it decodes nothing of the stream any more. */
   cancel(streamId: number): void {
+    const cancelled = this.#cancelled
+    if (cancelled.size === mostCancelled) {
+      for (const oldest of cancelled) {
+        cancelled.delete(oldest)
+        break
+      }
+    }
+    cancelled.add(streamId)
+    this.release(streamId)
+  }
+
+  /** None of the stream's sections will be decoded. */
+  release(streamId: number): void {
     let section = this.#streams.get(streamId)
     if (section === undefined) return
     this.#streams.delete(streamId)
