@@ -1,6 +1,5 @@
 import type { QuicConnection } from './connection.ts'
 import { Deadline, type Deadlines } from './deadlines.ts'
-import { hasStreamFrames } from './stream-frames.ts'
 
 /** Sets the deadlines of an open connection to what its parts wait for. `isWatched`: the application wants the path kept alive. */
 export function armDeadlines(connection: QuicConnection, deadlines: Deadlines, isWatched: boolean): void {
@@ -9,7 +8,7 @@ export function armDeadlines(connection: QuicConnection, deadlines: Deadlines, i
   let ackAt = Infinity
   for (const { received, isDiscarded } of spaces) if (!isDiscarded && received.deadline < ackAt) ackAt = received.deadline
   deadlines.set(Deadline.ack, ackAt)
-  deadlines.set(Deadline.pacing, hasStreamFrames(connection.streams) ? recovery.sendDeadline(now) : Infinity)
+  deadlines.set(Deadline.pacing, connection.sender.hasToSend ? recovery.sendDeadline(now) : Infinity)
   deadlines.set(Deadline.idle, idle.deadline(connection.probeTimeout))
   deadlines.set(Deadline.path, connection.paths.deadline)
   deadlines.set(Deadline.keys, connection.applicationKeys.deadline)

@@ -185,7 +185,7 @@ export class QuicConnection implements StreamOwner, PathOwner {
 
   /** The ECN bits of the datagram that was written last. */
   get ecn(): number {
-    return this.recovery.ecn.mark
+    return this.sender.ecn
   }
 
   /** When `expire` must be called next; Infinity: never. */

@@ -153,10 +153,10 @@ export class Recovery {
     return this.bytesInFlight + this.#maxDatagramSize <= this.congestion.window
   }
 
-  /** When the pace allows the next datagram, for an owner with something to send; Infinity: an acknowledgement has to come first. */
+  /** When the pace lets the next datagram leave; Infinity if it is not the pace that one would wait for: it may leave now, or the window is full. */
   sendDeadline(now: Instant): Instant {
-    if (!this.hasWindow) return Infinity
-    return this.canSend(now) ? now : this.pacer.deadline(this.#rate, this.#maxDatagramSize)
+    if (!this.hasWindow || this.canSend(now)) return Infinity
+    return this.pacer.deadline(this.#rate, this.#maxDatagramSize)
   }
 
   /** `packet`, from `takePacket`, was sent. Its other fields are set by now. */
@@ -316,6 +316,7 @@ export class Recovery {
 
   /** Full datagrams have `byteCount` octets from now on. */
   set maxDatagramSize(byteCount: number) {
+    if (byteCount === this.#maxDatagramSize) return
     this.#maxDatagramSize = byteCount
     this.congestion.resize(byteCount)
   }

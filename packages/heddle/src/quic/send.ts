@@ -39,17 +39,31 @@ export class Sender {
   readonly #writer: PacketWriter
   /** The path of the datagram written last. */
   path: Path
+  /** How that datagram is to be marked: all its packets count as marked so. */
+  ecn: Ecn
 
   constructor(connection: QuicConnection, path: Path) {
     this.#connection = connection
     this.#writer = new PacketWriter()
     this.path = path
+    this.ecn = Ecn.none
+  }
+
+  /** Something waits that window and pace may hold back. */
+  get hasToSend(): boolean {
+    for (const space of this.#connection.spaces) {
+      if (!this.#isUsable(space)) continue
+      if (space.crypto.hasToSend || (space.space === Space.application && this.#hasApplicationFrames())) return true
+    }
+    return false
   }
 
   /** Writes one datagram to `buffer[start, …)`, not behind `limit`; returns its octets, 0 for none. */
   transmit(buffer: Uint8Array, start: number, limit: number, now: Instant): number {
-    const { closing, paths } = this.#connection
+    const { closing, paths, recovery, mtu } = this.#connection
     this.path = paths.current
+    this.ecn = recovery.ecn.mark
+    recovery.maxDatagramSize = mtu.size
     if (closing.state !== 'open') return closing.mustSend ? this.#close(buffer, start, limit) : 0
     return (
       this.#tryOtherPath(buffer, start, limit, now) ||
@@ -184,7 +198,7 @@ export class Sender {
     packet.size = size
     packet.ackEliciting = ackEliciting
     packet.inFlight = ackEliciting || writer.padded
-    packet.ecn = connection.recovery.ecn.mark === Ecn.ect0 ? Ecn.ect0 : Ecn.none
+    packet.ecn = this.ecn
     connection.recovery.onPacketSent(space, packet, now)
     connection.idle.onSent(ackEliciting, now)
     writer.ackEliciting = ackEliciting
