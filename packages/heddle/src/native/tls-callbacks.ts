@@ -160,13 +160,13 @@ export class TlsCallbacks {
   ): bigint {
     const { targets } = this
     const call = (ssl: bigint, ...values: A): number => {
-      const target = targets.get(ssl)
-      if (target === undefined || target.over) return failed
+      let target: CallbackTarget | undefined
       try {
-        return body(target, ...values)
+        target = targets.get(ssl)
+        return target === undefined || target.over ? failed : body(target, ...values)
       } catch (error) {
         // No call here: the stack may be at its end.
-        target.failure ??= { error }
+        if (target !== undefined) target.failure ??= { error }
         return failed
       }
     }

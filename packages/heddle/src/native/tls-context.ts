@@ -172,7 +172,8 @@ function hostOf(given: string): string {
     .replace(/%.*$/, '')
     .replace(/\.$/, '')
     .toLowerCase()
-  if (!/^[\x21-\x7e]{1,255}$/.test(host)) throw new UsageError(`tls: ${JSON.stringify(given)} is no host`)
+  // To OpenSSL a name that begins with a dot is every name below it.
+  if (!/^[\x21-\x7e]{1,255}$/.test(host) || /^\.|\.\./.test(host)) throw new UsageError(`tls: ${JSON.stringify(given)} is no host`)
   return host
 }
 

@@ -54,6 +54,34 @@ describe('what a callback of OpenSSL must not do', { skip }, () => {
     withPair({}, (next) => assert.ok(next.complete))
   })
 
+  test('a call when the stack is nearly at its end is a RangeError before OpenSSL is called', () => {
+    const lists = { clientContext: clientContext(), serverContext: serverContext() }
+    const ends = { early: 0, whole: 0 }
+    // Down to the end of the stack, and a handshake from every few frames on the way back, until they succeed.
+    const dive = (depth: number): void => {
+      try {
+        dive(depth + 1)
+      } catch {
+        // The end.
+      }
+      if (ends.whole >= 3 || depth % 5 !== 0) return
+      try {
+        withPair(lists, (pair) => {
+          assert.ok(pair.complete)
+          ends.whole++
+        })
+      } catch (error) {
+        assert.ok(error instanceof RangeError)
+        ends.early++
+      }
+    }
+    dive(0)
+    assert.equal(ends.whole, 3)
+    assert.ok(ends.early > 10)
+    lists.clientContext.close()
+    lists.serverContext.close()
+  })
+
   test('closing itself, the other end or the context, wherever it is', () => {
     for (const side of ['client', 'server'] as const) {
       for (const what of calls) {

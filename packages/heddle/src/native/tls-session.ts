@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { isIP } from 'node:net'
 import type { TlsFacts } from '../http/index.ts'
 import type { OpenSsl } from './openssl.ts'
+import { needStack } from './stack.ts'
 import { Alert, protocolViolation } from './tls-alert.ts'
 import type { CallbackTarget, TlsCallbacks } from './tls-callbacks.ts'
 import { readClientHello } from './tls-client-hello.ts'
@@ -154,6 +155,7 @@ export class OpenSslSession implements TlsSession, CallbackTarget {
     if (this.over || this.#fault !== undefined) return undefined
     this.#again = true
     if (this.#running) return undefined
+    needStack()
     this.#running = true
     try {
       while (this.#again && !this.over && this.#fault === undefined) {

@@ -111,7 +111,7 @@ describe("a server's certificate", { skip }, () => {
 describe('a host', { skip }, () => {
   test('that C would take for another, or that is none, is a UsageError', () => {
     const context = clientContext()
-    for (const host of ['', 'localhost\0.evil.test', 'a b', 'ü.test', 'x'.repeat(256)]) {
+    for (const host of ['', 'localhost\0.evil.test', 'a b', 'ü.test', 'x'.repeat(256), '.example.org', 'a..b', '.', '[]']) {
       assert.throws(() => new Pair({ clientContext: context, session: { host } }), UsageError, host)
     }
     context.close()
