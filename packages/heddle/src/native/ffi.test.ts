@@ -141,6 +141,31 @@ describe('in a process of its own', { skip }, () => {
   })
 })
 
+test('a collection of garbage at every step takes nothing that OpenSSL still reads', { skip }, () => {
+  const pair = JSON.stringify(new URL('tls-pair.test.ts', import.meta.url).href)
+  const { stdout, stderr, status } = run(
+    `const { Pair, clientContext, serverContext } = await import(${pair})
+     const { createHash } = await import('node:crypto')
+     const parameters = (text) => createHash('sha512').update(text).digest()
+     const litter = () => { gc(); for (let i = 0; i < 200; i++) new Uint8Array(new ArrayBuffer(300)).fill(0xff) }
+     const lists = { clientContext: clientContext(), serverContext: serverContext({ earlyData: true }) }
+     let ticket
+     for (let i = 0; i < 4; i++) {
+       const pair = new Pair({ ...lists, session: { transportParameters: parameters('client'), ticket, earlyData: true }, serverSession: { transportParameters: parameters('server') } })
+       pair.pieceSize = 150
+       pair.client.during = pair.server.during = litter
+       litter()
+       pair.run()
+       if (!pair.complete || !pair.client.parameters.equals(parameters('server')) || !pair.server.parameters.equals(parameters('client'))) process.exit(2)
+       ticket = pair.client.tickets[0]
+       console.log(pair.server.open.earlyData)
+       pair.close()
+     }`,
+    '--expose-gc',
+  )
+  assert.deepEqual({ stdout, status }, { stdout: 'none\naccepted\naccepted\naccepted\n', status: 0 }, stderr)
+})
+
 test('it is found out once a thread', { skip }, () => {
   assert.equal(nativeLibrary(), nativeLibrary())
   assert.ok('ffi' in openLibrary(ownSurroundings()))

@@ -169,7 +169,19 @@ describe('a TLS handshake', { skip }, () => {
 
   test('the keylog gets the lines of both sides', () => {
     const lines: string[][] = [[], []]
-    withPair({ client: { keylog: (line) => lines[0]?.push(line) }, server: { keylog: (line) => lines[1]?.push(line) } }, () => {})
+    const log = (side: number) => (line: string) => void lines[side]?.push(line)
+    withPair({ client: { keylog: log(0) }, server: { keylog: log(1) } }, ({ client }) => {
+      // The secrets that the handlers got are those that are logged.
+      for (const [label, secret] of [
+        ['CLIENT_HANDSHAKE_TRAFFIC_SECRET', '2w'],
+        ['SERVER_HANDSHAKE_TRAFFIC_SECRET', '2r'],
+        ['CLIENT_TRAFFIC_SECRET_0', '3w'],
+        ['SERVER_TRAFFIC_SECRET_0', '3r'],
+      ] as const) {
+        const line = lines[0]?.find((text) => text.startsWith(`${label} `))
+        assert.equal(line?.split(' ')[2], Buffer.from(client.secrets.get(secret)?.secret ?? []).toString('hex'))
+      }
+    })
     assert.deepEqual(lines[0]?.toSorted(), lines[1]?.toSorted())
     assert.ok(lines[0]?.some((line) => /^SERVER_TRAFFIC_SECRET_0 [0-9a-f]{64} [0-9a-f]{64}$/.test(line)))
   })

@@ -4,7 +4,7 @@ import { once } from 'node:events'
 import { connect, createServer, type TLSSocket } from 'node:tls'
 import { describe, test } from 'node:test'
 import { Worker } from 'node:worker_threads'
-import { authority, clientContext, localhost, openssl, Pair, serverContext, skip, withPair } from './tls-pair.test.ts'
+import { authority, clientContext, End, localhost, openssl, Pair, serverContext, skip, withPair } from './tls-pair.test.ts'
 import { Level } from './types.ts'
 
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
@@ -198,8 +198,13 @@ describe('closing', { skip }, () => {
 
   test('a context makes sessions of its side only', () => {
     const clients = clientContext()
-    assert.throws(() => clients.server({ transportParameters: new Uint8Array(0) }, new Pair().server), /the TLS context is for a client/)
+    const servers = serverContext()
+    const handler = new End()
+    const transportParameters = new Uint8Array(0)
+    assert.throws(() => clients.server({ transportParameters }, handler), /the TLS context is for a client/)
+    assert.throws(() => servers.client({ transportParameters, host: 'localhost' }, handler), /the TLS context is for a server/)
     clients.close()
+    servers.close()
   })
 })
 
@@ -282,6 +287,24 @@ describe('beside the rest of the process', { skip }, () => {
     assert.ok(grown < 24 * 1024 * 1024, `${grown} octets more`)
     clients.close()
     servers.close()
+  })
+
+  test('contexts and updates that come and go take no memory with them', () => {
+    const round = (count: number): void => {
+      for (let i = 0; i < count; i++) {
+        const servers = serverContext({ names: { 'one.test': { cert: localhost.cert, key: localhost.key } } })
+        for (let j = 0; j < 5; j++) servers.update({ cert: localhost.cert, key: localhost.key })
+        assert.throws(() => servers.update({ cert: localhost.cert, key: 'garbage' }))
+        servers.close()
+        clientContext().close()
+      }
+    }
+    round(20)
+    const before = process.memoryUsage.rss()
+    round(100)
+    const grown = process.memoryUsage.rss() - before
+    // 1,300 contexts of some 20 KB and more.
+    assert.ok(grown < 16 * 1024 * 1024, `${grown} octets more`)
   })
 
   test('worker threads shake hands each for itself, and may be ended in the middle', async () => {
