@@ -227,6 +227,13 @@ test('a smaller and a larger table, as far as what is needed allows', () => {
   assert.deepEqual(pair.pass(4, ['x-a', 'b']), ['x-a', 'b'])
 })
 
+test('a table as large as both allow is still one of 1 MiB', () => {
+  const { encoder } = new Pair(2 ** 53, 16, { maxTableCapacity: Number.MAX_SAFE_INTEGER })
+  const out = Buffer.from(encoder.instructions.buffer.subarray(0, encoder.instructions.length))
+  assert.equal(out.toString('hex'), '3fe1ff3f')
+  assert.notEqual(hexOf(written((to) => encoder.writeTrailers(0, ['x-a', 'b'], to))).slice(0, 4), '0000')
+})
+
 test('instructions keep to the credit there is', () => {
   const pair = new Pair(4096, 16)
   pair.instruct()

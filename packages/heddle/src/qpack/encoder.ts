@@ -18,7 +18,7 @@ import type { Fields, Head, OutboxLike } from '../http/index.ts'
 import { QpackError, type QpackFault } from './fault.ts'
 import { encodeInsertCount, maxEntries } from './insert-count.ts'
 import { InstructionStream, writeInstruction, type InstructionHandler } from './instructions.ts'
-import { encoderLimits, type EncoderLimits } from './limits.ts'
+import { encoderLimits, largestTable, type EncoderLimits } from './limits.ts'
 import { OutstandingSections } from './outstanding.ts'
 import { staticTable } from './static-table.ts'
 
@@ -67,7 +67,8 @@ export class Encoder extends HeadWriter implements InstructionHandler {
     this.fault = undefined
     this.instructions = new Outbox(Buffer.alloc(0), Infinity)
     this.instructionCredit = Infinity
-    this.#limits = { ...encoderLimits, ...limits }
+    const given = { ...encoderLimits, ...limits }
+    this.#limits = { ...given, maxTableCapacity: Math.min(given.maxTableCapacity, largestTable) }
     this.#memo = new HeadMemo()
     this.#stream = new InstructionStream(this)
     this.#integers = new IntegerReader()

@@ -10,7 +10,7 @@ export interface DecoderLimits extends SectionLimits {
 
 /** What an encoder makes of what its peer allows. */
 export interface EncoderLimits {
-  /** Octets of the dynamic table, whatever the peer allows. Default 4 KiB. */
+  /** Octets of the dynamic table, whatever the peer allows: 1 MiB at most. Default 4 KiB. */
   readonly maxTableCapacity: number
   /** Streams that may have to wait for entries, whatever the peer allows. Default 16. */
   readonly maxBlockedStreams: number
@@ -20,6 +20,9 @@ export interface EncoderLimits {
    */
   readonly maxOutstandingSections: number
 }
+
+/** More than this an encoder does not use, whatever it may: it keeps count for every entry there could be. */
+export const largestTable = 1_048_576
 
 /** What is said in SETTINGS when nothing else is asked for. */
 export const defaultTableCapacity = 4_096
