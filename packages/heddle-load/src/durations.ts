@@ -72,7 +72,7 @@ export class Durations {
     if (this.count === 0) return []
     return [...this.#histogram.percentiles]
       .filter(([percent]) => percent > 0)
-      .map(([percent, ns]) => [percent, Math.max(this.min, Math.min(Number(ns) / 1e6, this.max))])
+      .map(([percent, ns]) => [percent, percent === 100 ? this.max : Math.max(this.min, Math.min(Number(ns) / 1e6, this.max))])
   }
 
   /** Takes those of another one in. */

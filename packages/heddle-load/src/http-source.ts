@@ -51,7 +51,7 @@ export class HttpSource implements Source {
 
   close(): Promise<void> {
     for (const slot of this.#slots) slot.release()
-    return closeClients(this.#clients)
+    return closeClients(this.#clients, this.clock)
   }
 }
 

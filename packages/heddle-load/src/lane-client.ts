@@ -1,5 +1,5 @@
 import { Client, type ClientOptions, type Dialler } from 'heddle/client'
-import { dial, type Clock } from 'heddle/io'
+import { Alarm, dial, type Clock } from 'heddle/io'
 import type { Plan, PlannedRequest } from './plan.ts'
 
 /** What a load runs in: the system, or the seeded world of tests. */
@@ -37,14 +37,13 @@ function dialling({ hostname, port, protocol }: URL, connect: Dialler): Dialler 
 }
 
 /** Closes clients: as is proper where nothing is under way any more, and at once what does not close in time. */
-export async function closeClients(clients: readonly Client[]): Promise<void> {
-  const { promise, resolve } = Promise.withResolvers<void>()
-  const timer = setTimeout(() => {
+export async function closeClients(clients: readonly Client[], clock: Clock): Promise<void> {
+  const alarm = new Alarm(() => {
     for (const client of clients) client.destroy()
-    resolve()
-  }, closeTime)
-  await Promise.race([Promise.all(clients.map((client) => client.close())), promise])
-  clearTimeout(timer)
+  })
+  clock.set(alarm, clock.now() + closeTime)
+  await Promise.all(clients.map((client) => client.close()))
+  clock.clear(alarm)
 }
 
 /** ms a server may take to close its end. */

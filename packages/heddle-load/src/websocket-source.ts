@@ -59,7 +59,7 @@ export class WebSocketSource implements Source {
     this.closing = true
     for (const lane of this.#lanes) lane.release()
     // It closes the WebSockets with 1001, and waits for the answers.
-    await closeClients(this.#clients)
+    await closeClients(this.#clients, this.clock)
   }
 }
 
