@@ -21,7 +21,7 @@ export class ProbeTimer {
   handshakeConfirmed: boolean
   /** The peer knows our address, so that it may send: always of a server. */
   isAddressValidated: boolean
-  /** A client has keys for Handshake packets. */
+  /** There are keys for Handshake packets: a server has them before it can have anything to wait for. */
   hasHandshakeKeys: boolean
   /** A server may send nothing more before the client does. */
   isAmplificationLimited: boolean
@@ -36,7 +36,7 @@ export class ProbeTimer {
     this.maxAckDelay = 25
     this.handshakeConfirmed = false
     this.isAddressValidated = isServer
-    this.hasHandshakeKeys = false
+    this.hasHandshakeKeys = isServer
     this.isAmplificationLimited = false
     this.idleSince = now
   }
@@ -56,10 +56,11 @@ export class ProbeTimer {
     if (application.elicitingCount > 0 && this.handshakeConfirmed) {
       this.#consider(Space.application, application.lastElicitingAt + timeout + this.maxAckDelay * backoff)
     }
-    // RFC 9002 §6.2.2.1: the server may wait for octets of a client that has nothing to say.
-    if (this.deadline === Infinity && !this.isAddressValidated) {
-      this.#consider(this.hasHandshakeKeys ? Space.handshake : Space.initial, this.idleSince + timeout)
-    }
+    if (this.deadline !== Infinity) return
+    // RFC 9002 §6.2.2.1: the server may wait for octets of a client that has nothing to say. And 1-RTT packets that
+    // the peer cannot read yet may fill the window, with what would let it read them lost: no answer ever comes then.
+    const mayWaitForever = !this.isAddressValidated || (application.elicitingCount > 0 && !this.handshakeConfirmed)
+    if (mayWaitForever) this.#consider(this.hasHandshakeKeys ? Space.handshake : Space.initial, this.idleSince + timeout)
   }
 
   #consider(space: Space, deadline: Instant): void {

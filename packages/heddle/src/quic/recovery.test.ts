@@ -208,19 +208,18 @@ test('a probe timeout is the round trip, four variations and max_ack_delay, and 
 test('Initial and Handshake probe timeouts know no max_ack_delay; 1-RTT has none before the handshake is confirmed (§6.2.1)', () => {
   const sender = new Sender({ confirmed: false })
   const { recovery } = sender
+  const probes = (): number[] => [initial, handshake, application].map((space) => recovery.probesDue(space))
   sender.send(application)
-  assert.equal(recovery.deadline, Infinity)
   sender.after(10).send(handshake)
   close(recovery.deadline, sender.now + 333 + 4 * 166.5)
   assert.ok(sender.expire())
-  assert.deepEqual(
-    [initial, handshake, application].map((space) => recovery.probesDue(space)),
-    [0, 2, 0],
-  )
+  assert.deepEqual(probes(), [0, 2, 0])
   sender.ack(handshake, [[0, 0]])
-  assert.equal(recovery.deadline, Infinity)
+  assert.ok(sender.expire())
+  assert.deepEqual(probes(), [0, 1, 0], 'not in 1-RTT')
   recovery.onHandshakeConfirmed()
-  assert.ok(recovery.deadline < Infinity)
+  assert.ok(sender.expire())
+  assert.deepEqual(probes(), [0, 1, 2])
 })
 
 test('the space whose timeout is the first is probed', () => {
@@ -264,6 +263,31 @@ test('a client with nothing but 0-RTT in flight probes, too', () => {
   assert.ok(sender.recovery.deadline < Infinity)
   sender.expire()
   assert.equal(sender.recovery.probesDue(initial), 1)
+})
+
+test('whoever fills the window with what the peer cannot read yet still probes for the handshake', () => {
+  for (const isServer of [false, true]) {
+    const sender = new Sender({ isServer, confirmed: false })
+    const { recovery } = sender
+    recovery.onHandshakeKeys()
+    const first = sender.send(handshake)
+    sender.after(10).sendMany(10, application)
+    const last = sender.send(handshake)
+    for (let i = 0; i < 2; i++) sender.send(handshake)
+    sender.after(10).ack(handshake, [[last, last + 2]])
+    sender.after(30)
+    if (recovery.deadline <= sender.now) recovery.expire(sender.now)
+    assert.deepEqual(sender.lost, [`1:${first}`])
+    assert.ok(!recovery.hasWindow)
+    assert.ok(sender.expire())
+    assert.deepEqual(
+      [initial, handshake, application].map((space) => recovery.probesDue(space)),
+      [0, 1, 0],
+    )
+    recovery.onHandshakeConfirmed()
+    assert.ok(sender.expire())
+    assert.equal(recovery.probesDue(application), 2)
+  }
 })
 
 test('a server at the limit of amplification has no probe timeout, and a late one as soon as it may send (§6.2.2.1)', () => {

@@ -1,6 +1,7 @@
 import { List } from '../bytes/index.ts'
 import type { Instant } from '../http/index.ts'
 import type { EcnTotals } from './ack-writer.ts'
+import { Carried, carriedWidth } from './carried.ts'
 import type { Congestion } from './congestion.ts'
 import { Cubic } from './cubic.ts'
 import { Ecn, EcnValidation } from './ecn.ts'
@@ -128,12 +129,12 @@ export class Recovery {
   }
 
   /**
-   * The oldest packet of `space` that asks for an acknowledgement: what it carried is the best content
-   * for a probe (RFC 9002 §6.2.4). It stays where it is. `after`: the next one behind that packet.
+   * The oldest packet of `space` that carries more than a PING and acknowledgements: the best content for a
+   * probe (RFC 9002 §6.2.4). It stays where it is. `after`: the next one behind that packet.
    */
   oldestEliciting(space: Space, after?: SentPacket): SentPacket | undefined {
     let packet = after === undefined ? this.#spaces[space].packets.first : (after.next as SentPacket | undefined)
-    while (packet !== undefined && !packet.ackEliciting) packet = packet.next as SentPacket | undefined
+    while (packet !== undefined && !hasContent(packet)) packet = packet.next as SentPacket | undefined
     return packet
   }
 
@@ -461,6 +462,10 @@ export class Recovery {
     this.#timer.isStale = true
     this.#tellLost(space)
   }
+}
+
+function hasContent({ ackEliciting, carried }: SentPacket): boolean {
+  return ackEliciting && carried.length > (carried[0] === Carried.ack ? carriedWidth : 0)
 }
 
 function hasEliciting(packets: List<SentPacket>): boolean {
