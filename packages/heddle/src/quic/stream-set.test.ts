@@ -297,4 +297,37 @@ describe('the end of the connection', () => {
     assert.equal(recorder.events.length, events)
     assert.equal(end.set.open(true, new Recorder()), undefined)
   })
+
+  test('by a handler that is told something: it is told nothing more, and what waits is let go', () => {
+    const end = new StreamEnd(true)
+    end.data(0, 10, 20_000)
+    end.data(4, 0, 5)
+    const { recorder, stream } = end.acceptedStream(0)
+    stream.send(octets(0, 5), 0, 5, false)
+    const { pieces } = end.set.table.get(0)?.receiving ?? assert.fail()
+    recorder.react = (): void => end.set.close()
+    end.data(0, 0, 10)
+    assert.deepEqual(recorder.events, ['data 10'])
+    assert.equal(pieces.pinned, 0)
+    end.assertEmpty()
+  })
+
+  test('by the owner when it hears of a stream: the stream is told nothing', () => {
+    for (const receive of [
+      (end: StreamEnd): unknown => end.data(0, 0, 5, true),
+      (end: StreamEnd): unknown => end.set.receiveResetStream(0, 1, 5),
+      (end: StreamEnd): unknown => end.set.receiveStopSending(0, 1),
+    ]) {
+      const end = new StreamEnd(true)
+      const accept = end.onStream.bind(end)
+      end.onStream = (stream) => {
+        end.set.close()
+        return accept(stream)
+      }
+      assert.equal(receive(end), undefined)
+      end.set.settle()
+      assert.deepEqual(end.acceptedStream(0).recorder.events, [])
+      end.assertEmpty()
+    }
+  })
 })

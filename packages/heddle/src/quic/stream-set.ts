@@ -252,6 +252,10 @@ export class StreamSet {
   /** The connection is over: no stream is told anything any more. */
   close(): void {
     this.isClosed = true
+    for (const { sending, receiving } of this.table.values()) {
+      sending?.buffer.clear()
+      receiving?.pieces.clear()
+    }
     this.table.clear()
     this.told.length = 0
     this.over.length = 0
@@ -381,7 +385,8 @@ export class StreamSet {
     if (arrival === 'beyond') return transportFault(TransportError.streamLimitError, frameType, 'more streams than are allowed')
     const stream = this.#make(id)
     stream.handler = this.owner.onStream(stream)
-    return stream
+    // What it was told of may have made it end the connection.
+    return this.isClosed ? undefined : stream
   }
 
   #make(id: number): Stream {
