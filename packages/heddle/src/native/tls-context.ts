@@ -3,8 +3,9 @@ import { UsageError } from '../http/index.ts'
 import type { OpenSsl } from './openssl.ts'
 import { TlsCallbacks } from './tls-callbacks.ts'
 import { TlsIdentities, type ReadyIdentity } from './tls-identities.ts'
-import { tlsSettings, updatedSettings, type TlsContextOptions, type TlsSettings, type TlsUpdate } from './tls-options.ts'
-import { OpenSslSession, type SessionOwner } from './tls-session.ts'
+import { tlsSettings, updatedSettings, type TlsContextOptions, type TlsIdentity, type TlsSettings, type TlsUpdate } from './tls-options.ts'
+import type { SessionOwner } from './tls-identity-choice.ts'
+import { OpenSslSession } from './tls-session.ts'
 import { anyEarlyData, decodeTicket, ticketBinding } from './tls-ticket.ts'
 import type { TlsClientOptions, TlsContext, TlsServerOptions, TlsSession, TlsSessionHandler } from './types.ts'
 
@@ -112,8 +113,11 @@ export class OpenSslContext implements TlsContext, SessionOwner {
     const named = identities.named(serverName)
     if (named !== undefined || sniCallback === undefined) return named ?? identities.own
     const answer = sniCallback(serverName)
-    if (answer instanceof Promise) return answer.then((identity) => this.#given(identity, serverName))
-    return this.#given(answer, serverName)
+    // Promises of other realms and libraries, too.
+    if (typeof (answer as PromiseLike<unknown> | undefined)?.then === 'function') {
+      return Promise.resolve(answer).then((identity) => this.#given(identity, serverName))
+    }
+    return this.#given(answer as TlsIdentity | undefined, serverName)
   }
 
   callbackFailed(error: unknown): void {
@@ -125,7 +129,7 @@ export class OpenSslContext implements TlsContext, SessionOwner {
   }
 
   /** Of the identities as they are now: there may have been an update since the callback was asked. */
-  #given(identity: Parameters<TlsIdentities['given']>[0] | null | undefined, serverName: string): ReadyIdentity | undefined {
+  #given(identity: TlsIdentity | null | undefined, serverName: string): ReadyIdentity | undefined {
     const identities = this.#identities
     if (identities.closed) return undefined
     return identity === undefined || identity === null ? identities.own : identities.given(identity, serverName)

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
+import { runInNewContext } from 'node:vm'
 import { makeAuthority, makeCertificate, type Certificate } from '../testing/certificate.ts'
 import { serverNameIn } from './tls-client-hello.ts'
 import { authority, clientContext, localhost, Pair, serverContext, skip, withPair } from './tls-pair.test.ts'
@@ -124,6 +125,17 @@ describe('the identity of a server', { skip }, () => {
       pair.close()
     }
     servers.close()
+  })
+
+  test('may be promised by what is no Promise of this realm', async () => {
+    const four = identity('four.test')
+    const foreign = runInNewContext('Promise.resolve(four)', { four }) as Promise<TlsIdentity>
+    assert.ok(!(foreign instanceof Promise))
+    const pair = new Pair({ server: { sniCallback: () => foreign }, session: { host: 'four.test' } })
+    pair.run()
+    await turn()
+    assert.ok(pair.run().complete)
+    pair.close()
   })
 
   test('that is promised and then refused fails that handshake only', async () => {

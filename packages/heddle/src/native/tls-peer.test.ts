@@ -3,7 +3,8 @@ import { describe, test } from 'node:test'
 import { TlsCallbacks } from './tls-callbacks.ts'
 import { authority, clientContext, End, localhost, openssl, parameters, skip } from './tls-pair.test.ts'
 import { tlsSettings } from './tls-options.ts'
-import { OpenSslSession, type SessionOwner } from './tls-session.ts'
+import type { SessionOwner } from './tls-identity-choice.ts'
+import { OpenSslSession } from './tls-session.ts'
 import { makeSslContext } from './tls-ssl-context.ts'
 
 /* A server that leaves out what QUIC asks for: `omit` is done by hand what a context never does. */

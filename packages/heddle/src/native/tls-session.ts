@@ -1,16 +1,13 @@
-import { createHash } from 'node:crypto'
 import { isIP } from 'node:net'
 import type { TlsFacts } from '../http/index.ts'
-import type { OpenSsl } from './openssl.ts'
 import { needStack } from './stack.ts'
 import { Alert, protocolViolation } from './tls-alert.ts'
-import type { CallbackTarget, TlsCallbacks } from './tls-callbacks.ts'
-import { readClientHello } from './tls-client-hello.ts'
+import type { CallbackTarget } from './tls-callbacks.ts'
 import { alpnOf, cipherOf, SessionFacts, verifyResult } from './tls-facts.ts'
 import { opensslFault, tlsFault } from './tls-fault.ts'
-import type { ReadyIdentity } from './tls-identities.ts'
+import { IdentityChoice, type ChoosingSession, type SessionOwner } from './tls-identity-choice.ts'
 import { TlsInput } from './tls-input.ts'
-import type { TlsSettings } from './tls-options.ts'
+import { RetryWatch } from './tls-retry-watch.ts'
 import { encodeTicket } from './tls-ticket.ts'
 import { Level, type TlsFault, type TlsSession, type TlsSessionHandler } from './types.ts'
 
@@ -22,20 +19,6 @@ const bothWays = 3 // SSL_SENT_SHUTDOWN | SSL_RECEIVED_SHUTDOWN
 // SSL_get_early_data_status
 const earlyRejected = 1
 const earlyAccepted = 2
-
-/** RFC 8446 §4.1.3: the random of a HelloRetryRequest, which is 6 octets behind the message's beginning. */
-const retryRandom = createHash('sha256').update('HelloRetryRequest').digest()
-const retryLength = 6 + retryRandom.length
-
-/** What a session is of its context. */
-export interface SessionOwner {
-  readonly openssl: OpenSsl
-  readonly callbacks: TlsCallbacks
-  readonly settings: TlsSettings
-  /** Server: which identity a name has; undefined: none, a promise: not known yet. A throw refuses the handshake. */
-  identityOf(serverName: string | undefined): ReadyIdentity | undefined | Promise<ReadyIdentity | undefined>
-  callbackFailed(error: unknown): void
-}
 
 /** What differs between the sessions of one context. */
 export interface SessionStart {
@@ -53,12 +36,10 @@ export interface SessionStart {
  * One handshake of TLS 1.3 by OpenSSL. OpenSSL is called from `start`, `receive` and `resume`, and calls back from
  * within. In there this session may be given more input, which waits, and may be closed, which happens afterwards.
  */
-export class OpenSslSession implements TlsSession, CallbackTarget {
+export class OpenSslSession implements TlsSession, CallbackTarget, ChoosingSession {
   complete: boolean
   earlyData: 'none' | 'offered' | 'accepted' | 'rejected'
   failure: { readonly error: unknown } | undefined
-  /** The alert with which a ClientHello is refused. */
-  refusal: number
   readonly #owner: SessionOwner
   readonly #ssl: bigint
   readonly #handler: TlsSessionHandler
@@ -69,11 +50,12 @@ export class OpenSslSession implements TlsSession, CallbackTarget {
   #readLevel: Level
   #writeLevel: Level
   #parameters: Uint8Array | undefined
-  /** Client with early data: how the server's first message begins. */
-  #serverHello: Buffer
-  #serverName: string | undefined
-  /** Server: the identity is chosen ('yes'), asked for, or refused. */
-  #chosen: 'no' | 'asked' | 'yes' | 'refused'
+  /** Client. */
+  readonly #retry: RetryWatch
+  /** Client: whom it asked for. */
+  readonly #name: string | undefined
+  /** Server. */
+  readonly #choice: IdentityChoice
   #alert: number
   /** Found here and not by OpenSSL. */
   #found: TlsFault | undefined
@@ -90,7 +72,6 @@ export class OpenSslSession implements TlsSession, CallbackTarget {
     this.complete = false
     this.earlyData = 'none'
     this.failure = undefined
-    this.refusal = Alert.internalError
     this.#owner = owner
     this.#ssl = ssl
     this.#handler = handler
@@ -100,10 +81,10 @@ export class OpenSslSession implements TlsSession, CallbackTarget {
     this.#readLevel = Level.initial
     this.#writeLevel = Level.initial
     this.#parameters = undefined
-    this.#serverHello = Buffer.alloc(0)
+    this.#retry = new RetryWatch()
     // RFC 6066 §3: an address is no server name.
-    this.#serverName = this.#isServer || isIP(start.host) !== 0 ? undefined : start.host
-    this.#chosen = 'no'
+    this.#name = this.#isServer || isIP(start.host) !== 0 ? undefined : start.host
+    this.#choice = new IdentityChoice(owner, ssl, start.resumptionContext, this)
     this.#alert = -1
     this.#found = undefined
     this.#fault = undefined
@@ -119,6 +100,10 @@ export class OpenSslSession implements TlsSession, CallbackTarget {
     return this.#closing || this.#closed
   }
 
+  get refusal(): number {
+    return this.#choice.refusal
+  }
+
   start(): TlsFault | undefined {
     return this.#isServer ? undefined : this.#run()
   }
@@ -127,9 +112,9 @@ export class OpenSslSession implements TlsSession, CallbackTarget {
     if (this.over || this.#fault !== undefined || bytes.length === 0) return undefined
     // RFC 9001 §4.1.3: a level that is over gets nothing new, and 0-RTT has no CRYPTO frames.
     if (level === Level.early || level < this.#readLevel) {
-      this.#find(Alert.unexpectedMessage, 'handshake data came at a level of encryption that is over', protocolViolation)
+      this.find(Alert.unexpectedMessage, 'handshake data came at a level of encryption that is over', protocolViolation)
     } else {
-      if (this.earlyData === 'offered' && !this.complete && level === Level.initial) this.#watchForRetry(bytes)
+      if (this.earlyData === 'offered' && level === Level.initial && this.#retry.sees(bytes)) this.#giveUpEarlyData()
       this.#input.push(level, bytes)
     }
     return this.#run()
@@ -142,7 +127,14 @@ export class OpenSslSession implements TlsSession, CallbackTarget {
   facts(): TlsFacts {
     if (this.#facts !== undefined) return this.#facts
     // OpenSSL must not be asked before: it looks into the session without looking whether there is one.
-    return { version: 'TLSv1.3', cipher: '', alpn: undefined, serverName: this.#serverName, authorized: false, peerCertificate: undefined }
+    return {
+      version: 'TLSv1.3',
+      cipher: '',
+      alpn: undefined,
+      serverName: this.#name ?? this.#choice.serverName,
+      authorized: false,
+      peerCertificate: undefined,
+    }
   }
 
   close(): void {
@@ -206,10 +198,10 @@ export class OpenSslSession implements TlsSession, CallbackTarget {
     const { openssl } = this.#owner
     const ssl = this.#ssl
     // RFC 9001 §8.1 and §8.2; OpenSSL asks for neither.
-    if (alpnOf(openssl, ssl) === undefined) return this.#find(Alert.noApplicationProtocol, 'the server chose no application protocol')
-    if (this.#parameters === undefined) return this.#find(Alert.missingExtension, 'the server sent no transport parameters')
+    if (alpnOf(openssl, ssl) === undefined) return this.find(Alert.noApplicationProtocol, 'the server chose no application protocol')
+    if (this.#parameters === undefined) return this.find(Alert.missingExtension, 'the server sent no transport parameters')
     this.complete = true
-    this.#facts = new SessionFacts(openssl, ssl, this.#serverName)
+    this.#facts = new SessionFacts(openssl, ssl, this.#name ?? this.#choice.serverName)
     const status = openssl.f.SSL_get_early_data_status(ssl)
     if (status === earlyAccepted) this.earlyData = 'accepted'
     else if (status === earlyRejected || this.earlyData === 'offered') this.earlyData = 'rejected'
@@ -221,19 +213,20 @@ export class OpenSslSession implements TlsSession, CallbackTarget {
    * RFC 8446 §4.1.2: the ClientHello that answers a HelloRetryRequest has no early_data. OpenSSL 3.5 would send it
    * again, and servers refuse that, so the session it resumes allows none any more before it reads the message.
    */
-  #watchForRetry(bytes: Uint8Array): void {
-    const before = this.#serverHello
-    if (before.length >= retryLength) return
-    this.#serverHello = Buffer.concat([before, bytes.subarray(0, retryLength - before.length)])
-    if (this.#serverHello.length < retryLength || !this.#serverHello.subarray(6).equals(retryRandom)) return
+  #giveUpEarlyData(): void {
     const { f } = this.#owner.openssl
     f.SSL_SESSION_set_max_early_data(f.SSL_get_session(this.#ssl), 0)
     this.earlyData = 'rejected'
   }
 
   /** Notes a fault that ends the handshake as soon as OpenSSL returns. The first one counts. */
-  #find(alert: number, message: string, code?: number): void {
+  find(alert: number, message: string, code?: number): void {
     this.#found ??= tlsFault(alert, message, code)
+  }
+
+  /** The identity of a server is settled later than its ClientHello. */
+  wake(): void {
+    this.#handler.onWake?.()
   }
 
   #free(): void {
@@ -273,7 +266,7 @@ export class OpenSslSession implements TlsSession, CallbackTarget {
     if (!early && direction === 0) {
       // RFC 9001 §4.1.3
       if (!this.#input.isEmpty(this.#readLevel)) {
-        this.#find(Alert.unexpectedMessage, 'handshake data is left at a level of encryption that is over', protocolViolation)
+        this.find(Alert.unexpectedMessage, 'handshake data is left at a level of encryption that is over', protocolViolation)
       }
       this.#readLevel = level as Level
     } else if (!early) {
@@ -290,7 +283,7 @@ export class OpenSslSession implements TlsSession, CallbackTarget {
     // After a HelloRetryRequest they come again, and are the same (RFC 8446 §4.1.2).
     if (this.#parameters !== undefined) {
       if (Buffer.compare(this.#parameters, bytes) === 0) return true
-      this.#find(Alert.illegalParameter, 'the second ClientHello has other transport parameters')
+      this.find(Alert.illegalParameter, 'the second ClientHello has other transport parameters')
       return false
     }
     this.#parameters = bytes
@@ -303,66 +296,7 @@ export class OpenSslSession implements TlsSession, CallbackTarget {
   }
 
   clientHello(): boolean | undefined {
-    const { openssl } = this.#owner
-    if (this.#chosen === 'no') {
-      const hello = readClientHello(openssl, this.#ssl)
-      this.#serverName = hello.serverName
-      // RFC 9001 §8.4
-      if (hello.compatible) return this.#refuse(Alert.unexpectedMessage, 'the ClientHello has a legacy_session_id', protocolViolation)
-      // RFC 9001 §8.1
-      if (!hello.hasAlpn) return this.#refuse(Alert.noApplicationProtocol, 'the client offers no application protocol')
-      // RFC 9001 §8.2
-      if (!hello.hasTransportParameters) return this.#refuse(Alert.missingExtension, 'the client sent no transport parameters')
-      this.#askIdentity(hello.serverName)
-    }
-    if (this.#chosen === 'asked') return undefined
-    return this.#chosen === 'yes'
-  }
-
-  #askIdentity(serverName: string | undefined): void {
-    let identity: ReadyIdentity | undefined | Promise<ReadyIdentity | undefined>
-    try {
-      identity = this.#owner.identityOf(serverName)
-    } catch (error) {
-      return this.#identityFailed(error)
-    }
-    if (!(identity instanceof Promise)) return this.#useIdentity(identity)
-    this.#chosen = 'asked'
-    const settled = (use: () => void): void => {
-      if (this.over) return
-      use()
-      this.#handler.onWake?.()
-    }
-    identity.then(
-      (chosen) => settled(() => this.#useIdentity(chosen)),
-      (error: unknown) => settled(() => this.#identityFailed(error)),
-    )
-  }
-
-  #useIdentity(identity: ReadyIdentity | undefined): void {
-    if (identity === undefined || !identity.usable) {
-      this.#refuse(Alert.unrecognizedName, `the server has no certificate for ${this.#serverName ?? 'clients that name no host'}`)
-      return
-    }
-    const { f } = this.#owner.openssl
-    // A resumed session is not verified again, so it is one of the same name, trust and limits, or none.
-    const scope = `${identity.trust}\0${this.#serverName ?? ''}\0${this.#start.resumptionContext}`
-    const id = createHash('sha256').update(scope).digest()
-    f.SSL_set_SSL_CTX(this.#ssl, identity.context)
-    f.SSL_set_session_id_context(this.#ssl, id, id.length)
-    this.#chosen = 'yes'
-  }
-
-  #identityFailed(error: unknown): void {
-    this.#owner.callbackFailed(error)
-    this.#refuse(Alert.internalError, 'the SNI callback failed')
-  }
-
-  #refuse(alert: number, message: string, code?: number): false {
-    this.#find(alert, message, code)
-    this.refusal = alert
-    this.#chosen = 'refused'
-    return false
+    return this.#choice.clientHello()
   }
 
   chooseProtocol(offered: Uint8Array): number {
@@ -388,7 +322,7 @@ export class OpenSslSession implements TlsSession, CallbackTarget {
       this.#owner.settings.keylog?.(line)
     } catch (error) {
       this.#owner.callbackFailed(error)
-      this.#find(Alert.internalError, 'the keylog callback failed')
+      this.find(Alert.internalError, 'the keylog callback failed')
     }
   }
 }
