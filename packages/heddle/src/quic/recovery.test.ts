@@ -290,6 +290,22 @@ test('whoever fills the window with what the peer cannot read yet still probes f
   }
 })
 
+test('a handshake is sped up when the peer seems to miss something, a few times (§6.2.3)', () => {
+  const sender = new Sender({ confirmed: false })
+  const { recovery } = sender
+  assert.equal(recovery.speedUpHandshake(), false, 'nothing is under way')
+  sender.send(initial)
+  sender.send(handshake)
+  for (let i = 0; i < 3; i++) {
+    assert.ok(recovery.speedUpHandshake())
+    assert.deepEqual([recovery.probesDue(initial), recovery.probesDue(handshake)], [1, 1])
+    assert.equal(recovery.probeCount, 0, 'it is no timeout')
+    sender.send(initial)
+    sender.send(handshake)
+  }
+  assert.equal(recovery.speedUpHandshake(), false)
+})
+
 test('a server at the limit of amplification has no probe timeout, and a late one as soon as it may send (§6.2.2.1)', () => {
   const sender = new Sender({ confirmed: false })
   const { recovery } = sender

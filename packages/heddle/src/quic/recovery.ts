@@ -1,7 +1,6 @@
 import { List } from '../bytes/index.ts'
 import type { Instant } from '../http/index.ts'
 import type { EcnTotals } from './ack-writer.ts'
-import { Carried, carriedWidth } from './carried.ts'
 import type { Congestion } from './congestion.ts'
 import { Cubic } from './cubic.ts'
 import { Ecn, EcnValidation } from './ecn.ts'
@@ -10,7 +9,7 @@ import { NewReno } from './new-reno.ts'
 import { Pacer } from './pacer.ts'
 import { ProbeTimer } from './probe-timer.ts'
 import { defaultInitialRtt, Rtt } from './rtt.ts'
-import { giveBackSentPacket, takeSentPacket, type SentPacket } from './sent-packet.ts'
+import { countMarked, giveBackSentPacket, hasContent, hasEliciting, takeSentPacket, type SentPacket } from './sent-packet.ts'
 import { SentSpace } from './sent-space.ts'
 import { SkippedNumbers } from './skipped-numbers.ts'
 import { Space } from './space.ts'
@@ -20,6 +19,8 @@ import { TransportError, transportFault, type TransportFault } from './transport
 const defaultPersistentThreshold = 3
 /** RFC 9002 §6.2.4: packets that a probe timeout sends. */
 const probesPerTimeout = 2
+/** Times that a handshake is sped up: once is adequate (RFC 9002 §6.2.3), and more than a few would be a lever for attackers. */
+const mostSpeedUps = 3
 /** How much faster than the window's own pace packets leave (RFC 9002 §7.7). */
 const pace = 1.25
 const slowStartPace = 2
@@ -75,6 +76,7 @@ export class Recovery {
   readonly #acked: List<SentPacket>
   readonly #lost: List<SentPacket>
   #maxDatagramSize: number
+  #speedUps: number
   /** Packets sent up to then do not move the window any more: it was reduced then, or is that of another path. */
   #recoveryStart: Instant
   /** Packets sent before it say nothing of the round trip: they took another path. */
@@ -97,6 +99,7 @@ export class Recovery {
     this.#acked = new List()
     this.#lost = new List()
     this.#maxDatagramSize = maxDatagramSize
+    this.#speedUps = 0
     this.#recoveryStart = -Infinity
     this.#pathStart = -Infinity
   }
@@ -247,6 +250,19 @@ export class Recovery {
     this.ecn.onProbeTimeout(this.#timer.count)
     const sent = this.#spaces[this.#timer.space]
     sent.probes = sent.elicitingCount > 0 ? probesPerTimeout : 1
+    return true
+  }
+
+  /**
+   * The peer probes in the handshake, or sends again what came already: perhaps what was sent to it is lost
+   * (RFC 9002 §6.2.3). True: probes are due, before their time.
+   */
+  speedUpHandshake(): boolean {
+    const [initial, handshake] = this.#spaces
+    if (this.#speedUps >= mostSpeedUps || initial.elicitingCount + handshake.elicitingCount === 0) return false
+    this.#speedUps++
+    if (initial.elicitingCount > 0) initial.probes = Math.max(initial.probes, 1)
+    if (handshake.elicitingCount > 0) handshake.probes = Math.max(handshake.probes, 1)
     return true
   }
 
@@ -462,23 +478,4 @@ export class Recovery {
     this.#timer.isStale = true
     this.#tellLost(space)
   }
-}
-
-function hasContent({ ackEliciting, carried }: SentPacket): boolean {
-  return ackEliciting && carried.length > (carried[0] === Carried.ack ? carriedWidth : 0)
-}
-
-function hasEliciting(packets: List<SentPacket>): boolean {
-  for (let packet = packets.last; packet !== undefined; packet = packet.previous as SentPacket | undefined) {
-    if (packet.ackEliciting) return true
-  }
-  return false
-}
-
-function countMarked(packets: List<SentPacket>): number {
-  let marked = 0
-  for (let packet = packets.first; packet !== undefined; packet = packet.next as SentPacket | undefined) {
-    if (packet.ecn === Ecn.ect0) marked++
-  }
-  return marked
 }

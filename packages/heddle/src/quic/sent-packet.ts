@@ -1,5 +1,7 @@
-import type { Linked } from '../bytes/index.ts'
+import type { Linked, List } from '../bytes/index.ts'
 import type { Instant } from '../http/index.ts'
+import { Carried, carriedWidth } from './carried.ts'
+import { Ecn } from './ecn.ts'
 
 /** Packets that are kept for the next to be sent, of all connections of a thread. */
 const mostKept = 4_096
@@ -77,4 +79,26 @@ export function giveBackSentPacket(packet: SentPacket): void {
   packet.next = kept
   kept = packet
   keptCount++
+}
+
+/** It asks for an acknowledgement, and carries more than a PING and acknowledgements. */
+export function hasContent({ ackEliciting, carried }: SentPacket): boolean {
+  return ackEliciting && carried.length > (carried[0] === Carried.ack ? carriedWidth : 0)
+}
+
+/** One of `packets` asks for an acknowledgement. */
+export function hasEliciting(packets: List<SentPacket>): boolean {
+  for (let packet = packets.last; packet !== undefined; packet = packet.previous as SentPacket | undefined) {
+    if (packet.ackEliciting) return true
+  }
+  return false
+}
+
+/** How many of `packets` were marked ECT(0). */
+export function countMarked(packets: List<SentPacket>): number {
+  let marked = 0
+  for (let packet = packets.first; packet !== undefined; packet = packet.next as SentPacket | undefined) {
+    if (packet.ecn === Ecn.ect0) marked++
+  }
+  return marked
 }
