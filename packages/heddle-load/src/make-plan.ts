@@ -163,9 +163,10 @@ const schemes: Readonly<Record<LoadKind, readonly string[]>> = {
 }
 
 function readUrl(name: string, text: string, base: URL | undefined): URL {
-  if (!URL.canParse(text, base)) {
-    throw wrong(name, base === undefined ? 'an absolute URL such as http://localhost:8080/' : 'a URL', text)
-  }
+  // `localhost:8080` can be parsed, too: as a URL with the scheme "localhost".
+  if (base === undefined && !(text.includes('://') && URL.canParse(text)))
+    throw wrong(name, 'an absolute URL such as http://localhost:8080/', text)
+  if (!URL.canParse(text, base)) throw wrong(name, 'a URL', text)
   return new URL(text, base)
 }
 
