@@ -10,3 +10,4 @@ export { checkTlsClientOptions, secure, TlsSessions, type TlsClientOptions } fro
 export type { TlsIdentity } from './tls-identity.ts'
 export type { TlsServerOptions } from './tls-server.ts'
 export { warnOfFault } from './warning.ts'
+export { listenQuic, type AcceptedQuic, type ListenQuicOptions, type QuicListener } from './quic-listen.ts'
