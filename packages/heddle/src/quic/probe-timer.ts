@@ -25,6 +25,8 @@ export class ProbeTimer {
   hasHandshakeKeys: boolean
   /** A server may send nothing more before the client does. */
   isAmplificationLimited: boolean
+  /** When probes were asked for last. */
+  expiredAt: Instant
   /** What the timeout of a client that has nothing in flight counts from. */
   idleSince: Instant
 
@@ -38,6 +40,7 @@ export class ProbeTimer {
     this.isAddressValidated = isServer
     this.hasHandshakeKeys = isServer
     this.isAmplificationLimited = false
+    this.expiredAt = -Infinity
     this.idleSince = now
   }
 
@@ -56,7 +59,11 @@ export class ProbeTimer {
     if (application.elicitingCount > 0 && this.handshakeConfirmed) {
       this.#consider(Space.application, application.lastElicitingAt + timeout + this.maxAckDelay * backoff)
     }
-    if (this.deadline !== Infinity) return
+    if (this.deadline !== Infinity) {
+      // Probes that could not leave are not asked for again at the same instant.
+      if (this.deadline <= this.expiredAt) this.deadline = this.expiredAt + timeout
+      return
+    }
     // RFC 9002 §6.2.2.1: the server may wait for octets of a client that has nothing to say. And 1-RTT packets that
     // the peer cannot read yet may fill the window, with what would let it read them lost: no answer ever comes then.
     const mayWaitForever = !this.isAddressValidated || (application.elicitingCount > 0 && !this.handshakeConfirmed)

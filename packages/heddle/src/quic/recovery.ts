@@ -246,6 +246,7 @@ export class Recovery {
 
     // RFC 9002 §6.2: a timeout says nothing of what was lost; only an answer to a probe does.
     this.#timer.count++
+    this.#timer.expiredAt = now
     this.#timer.idleSince = now
     this.ecn.onProbeTimeout(this.#timer.count)
     const sent = this.#spaces[this.#timer.space]
