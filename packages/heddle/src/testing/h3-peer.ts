@@ -178,7 +178,10 @@ export class Http3Peer implements QuicApplication {
 
   /** Client: a request. */
   request(fields: readonly string[], end = true): PeerStream {
-    return this.open().sendHead(fields, end)
+    const stream = this.open().sendHead(fields, end)
+    // It is there before another begins.
+    this.world.run()
+    return stream
   }
 
   close(code: number): void {
