@@ -215,7 +215,7 @@ export class QuicConnection implements StreamOwner, PathOwner {
 
   #expireParts(now: Instant): void {
     const { recovery } = this
-    if (recovery.expire(now)) this.#prepareProbes()
+    if (recovery.expire(now)) this.#fate.prepareProbes()
     for (const space of this.spaces) if (!space.isDiscarded) space.received.expire(now)
     if (this.#deadlines.isDue(Deadline.keys, now)) this.applicationKeys.expire(now)
     if (this.#deadlines.isDue(Deadline.path, now)) this.paths.expire(now)
@@ -223,15 +223,9 @@ export class QuicConnection implements StreamOwner, PathOwner {
     if (this.application.deadline <= now) this.application.expire(now)
   }
 
-  /** RFC 9002 §6.2.4: a probe repeats what is longest under way. */
-  #prepareProbes(): void {
-    for (const { space } of this.spaces) {
-      let count = this.recovery.probesDue(space)
-      for (let packet = this.recovery.oldestEliciting(space); packet !== undefined && count > 0; count--) {
-        this.#fate.resend(space, packet)
-        packet = this.recovery.oldestEliciting(space, packet)
-      }
-    }
+  /** Server: the client probes, or says again what came already (RFC 9002 §6.2.3). */
+  onHandshakeProbe(): void {
+    if (this.recovery.speedUpHandshake()) this.#fate.prepareProbes()
   }
 
   // ── for the application ─────────────────────────────────────────────────────────────────────────

@@ -51,6 +51,18 @@ export class Fate implements PacketFate {
     this.resend(space, packet)
   }
 
+  /** RFC 9002 §6.2.4: a probe repeats what is longest under way. */
+  prepareProbes(): void {
+    const { recovery, spaces } = this.#connection
+    for (const { space } of spaces) {
+      let packet = recovery.oldestEliciting(space)
+      for (let count = recovery.probesDue(space); packet !== undefined && count > 0; count--) {
+        this.resend(space, packet)
+        packet = recovery.oldestEliciting(space, packet)
+      }
+    }
+  }
+
   /** What the packet carried is to be sent again, whether it arrives or not. */
   resend(space: Space, packet: SentPacket): void {
     const connection = this.#connection

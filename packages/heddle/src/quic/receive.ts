@@ -131,10 +131,13 @@ export class Receiver {
     connection.hasReceived = true
     connection.idle.onReceived(now)
     const isNewest = packetNumber > received.largest
+    const hasAnswered = connection.recovery.hasElicitingInFlight
     const fault = this.frames.receive(space, buffer, keys.payloadStart, keys.payloadLimit, path, now)
     if (fault !== undefined) connection.fail(fault)
     if (connection.closing.state !== 'open' || space.isDiscarded) return true
     received.receive(packetNumber, this.frames.ackEliciting, ecn, now)
+    // RFC 9002 §6.2.3: the client had its answer, and asks again.
+    if (connection.isServer && space.space === Space.initial && hasAnswered && this.frames.ackEliciting) connection.onHandshakeProbe()
     // RFC 9000 §9.3: the newest packet that does more than try a path tells where the peer is now.
     if (!isLong && isNewest && this.frames.nonProbing) connection.paths.onPeerAt(path, now)
     return true

@@ -67,8 +67,8 @@ export class Sender {
     if (closing.state !== 'open') return closing.mustSend ? this.#close(buffer, start, limit) : 0
     return (
       this.#tryOtherPath(buffer, start, limit, now) ||
-      this.#datagram(buffer, start, limit, now) ||
-      this.#probeSize(buffer, start, limit, now)
+      this.#probeSize(buffer, start, limit, now) ||
+      this.#datagram(buffer, start, limit, now)
     )
   }
 
@@ -271,7 +271,7 @@ export class Sender {
     return this.#left(now)
   }
 
-  /** When nothing else is to be sent: a packet that tries a larger datagram. */
+  /** A packet that tries a larger datagram. It goes first: who has much to send gains most by it. */
   #probeSize(buffer: Uint8Array, start: number, limit: number, now: Instant): number {
     const connection = this.#connection
     const { mtu, recovery, handshake } = connection
