@@ -20,13 +20,13 @@ export const Carried = {
   maxData: 6,
   /** a: the stream, b: the limit. */
   maxStreamData: 7,
-  /** a: 1 for bidirectional streams, b: the limit. */
+  /** a: 0 for bidirectional streams, 1 for unidirectional ones, b: the limit. */
   maxStreams: 8,
   /** a: the limit that sending met. */
   dataBlocked: 9,
   /** a: the stream, b: the limit. */
   streamDataBlocked: 10,
-  /** a: 1 for bidirectional streams, b: the limit. */
+  /** a: 0 for bidirectional streams, 1 for unidirectional ones, b: the limit. */
   streamsBlocked: 11,
   /** a: the sequence number. */
   newConnectionId: 12,

@@ -59,6 +59,11 @@ export class SendHalf {
     return this.state < Sending.Reset && this.buffer.unsent > 0 && this.buffer.next < this.window.limit
   }
 
+  /** Octets wait that the stream's window does not take. */
+  get isBlocked(): boolean {
+    return this.state < Sending.Reset && this.buffer.unsent > 0 && this.buffer.next >= this.window.limit
+  }
+
   /** Takes octets; true: there may be more. */
   get isWritable(): boolean {
     const isWritable = this.buffer.unsent < highWater

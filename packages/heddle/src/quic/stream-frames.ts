@@ -27,17 +27,8 @@ export function hasStreamFrames(set: StreamSet): boolean {
   )
 }
 
-function hasSetFrames({ credit, blocked, ids }: StreamSet): boolean {
-  const [bidirectional, unidirectional] = ids.peer
-  const [ownBidirectional, ownUnidirectional] = ids.own
-  return (
-    credit.isDue ||
-    blocked.isDue ||
-    bidirectional.credit.isDue ||
-    unidirectional.credit.isDue ||
-    ownBidirectional.blocked.isDue ||
-    ownUnidirectional.blocked.isDue
-  )
+function hasSetFrames({ credit, blocked, ids: { peer, own } }: StreamSet): boolean {
+  return credit.isDue || blocked.isDue || peer[0].credit.isDue || peer[1].credit.isDue || own[0].blocked.isDue || own[1].blocked.isDue
 }
 
 /** Appends the streams' frames to a packet: credit first, then what the streams themselves have to say. False: there was no room for all. */
@@ -60,33 +51,38 @@ function writeSetFrames(set: StreamSet, writer: PacketWriter, packet: SentPacket
     set.credit.onSent(packetNumber)
     carry(carried, Carried.maxData, limit)
   }
-  if (set.blocked.isDue) {
-    if (!writeDataBlocked(writer, set.blockedAt)) return false
-    set.blocked.onSent(packetNumber)
-    carry(carried, Carried.dataBlocked, set.blockedAt)
+  if (set.blocked.isDue && !writeBlocked(set, writer, packet)) return false
+  return writeIdFrames(set, 0, writer, packet) && writeIdFrames(set, 1, writer, packet)
+}
+
+function writeBlocked({ blocked, blockedAt }: StreamSet, writer: PacketWriter, { packetNumber, carried }: SentPacket): boolean {
+  if (!writeDataBlocked(writer, blockedAt)) return false
+  blocked.onSent(packetNumber)
+  carry(carried, Carried.dataBlocked, blockedAt)
+  return true
+}
+
+function writeIdFrames({ ids }: StreamSet, kind: 0 | 1, writer: PacketWriter, { packetNumber, carried }: SentPacket): boolean {
+  const peer = ids.peer[kind]
+  if (peer.credit.isDue) {
+    const limit = peer.refill()
+    if (!writeMaxStreams(writer, kind === 0, limit)) return false
+    peer.credit.onSent(packetNumber)
+    carry(carried, Carried.maxStreams, kind, limit)
   }
-  for (const kind of [0, 1] as const) {
-    const { credit } = set.ids.peer[kind]
-    if (credit.isDue) {
-      const limit = set.ids.peer[kind].refill()
-      if (!writeMaxStreams(writer, kind === 0, limit)) return false
-      credit.onSent(packetNumber)
-      carry(carried, Carried.maxStreams, kind, limit)
-    }
-    const { blocked, blockedAt } = set.ids.own[kind]
-    if (!blocked.isDue) continue
-    if (!writeStreamsBlocked(writer, kind === 0, blockedAt)) return false
-    blocked.onSent(packetNumber)
-    carry(carried, Carried.streamsBlocked, kind, blockedAt)
-  }
+  const { blocked, blockedAt } = ids.own[kind]
+  if (!blocked.isDue) return true
+  if (!writeStreamsBlocked(writer, kind === 0, blockedAt)) return false
+  blocked.onSent(packetNumber)
+  carry(carried, Carried.streamsBlocked, kind, blockedAt)
   return true
 }
 
 function writeControl(set: StreamSet, writer: PacketWriter, packet: SentPacket, now: Instant): boolean {
   const { controlled } = set
-  for (let stream = controlled.at(-1); stream !== undefined; stream = controlled.at(-1)) {
+  for (let { first: stream } = controlled; stream !== undefined; { first: stream } = controlled) {
     if (!stream.isClosed && !writeControlOf(set, stream, writer, packet, now)) return false
-    controlled.pop()
+    controlled.shift()
     stream.isControlled = false
   }
   return true
@@ -122,7 +118,7 @@ function writeControlOf(set: StreamSet, stream: Stream, writer: PacketWriter, pa
 /** What was lost, and bare ends: they were credited before, or need no credit. */
 function writeUncredited(set: StreamSet, writer: PacketWriter, packet: SentPacket): boolean {
   const { uncredited } = set
-  for (let stream = uncredited[0]; stream !== undefined; stream = uncredited[0]) {
+  for (let { first: stream } = uncredited; stream !== undefined; { first: stream } = uncredited) {
     const sending = stream.sending as SendHalf
     while (sending.hasUncredited) {
       const { lost, next } = sending.buffer
@@ -146,10 +142,7 @@ function writeCredited(set: StreamSet, writer: PacketWriter, packet: SentPacket)
     const { buffer, window } = sending
     const allowed = Math.min(buffer.end, window.limit) - buffer.next
     const wanted = Math.min(allowed, sendWindow.left)
-    if (wanted <= 0) {
-      noteBlocked(set)
-      return true
-    }
+    if (wanted <= 0) return writeBlockedOnce(set, writer, packet)
     const offset = buffer.next
     const taken = writeData(stream, sending, offset, wanted, writer, packet)
     if (taken < 0) return false
@@ -161,7 +154,7 @@ function writeCredited(set: StreamSet, writer: PacketWriter, packet: SentPacket)
     if (sending.hasCredited) schedule.rotate(stream)
     else {
       schedule.remove(stream)
-      if (buffer.unsent > 0) noteStreamBlocked(set, stream, sending)
+      if (sending.isBlocked) set.noteBlocked(stream, sending)
     }
   }
   return true
@@ -181,19 +174,13 @@ function writeData(stream: Stream, sending: SendHalf, offset: number, wanted: nu
   return taken
 }
 
-function noteBlocked(set: StreamSet): void {
+/** Octets wait that the connection's window does not take: the peer is told, once for each limit (RFC 9000 §4.1). */
+function writeBlockedOnce(set: StreamSet, writer: PacketWriter, packet: SentPacket): boolean {
   const { limit } = set.sendWindow
-  if (set.blockedAt === limit) return
+  if (set.blockedAt === limit) return true
   set.blockedAt = limit
   set.blocked.set()
-}
-
-function noteStreamBlocked(set: StreamSet, stream: Stream, sending: SendHalf): void {
-  const { limit } = sending.window
-  if (sending.blockedAt === limit) return
-  sending.blockedAt = limit
-  sending.blocked.set()
-  set.controlAgain(stream)
+  return writeBlocked(set, writer, packet)
 }
 
 // ── what became of it ─────────────────────────────────────────────────────────────────────────────

@@ -1,5 +1,6 @@
 import { FrameType } from './frame-type.ts'
 import { ReceiveWindow, SendWindow } from './flow.ts'
+import { Queue } from './queue.ts'
 import { Stream } from './quic-stream.ts'
 import { Receiving, ReceiveHalf } from './receive-stream.ts'
 import { Schedule } from './schedule.ts'
@@ -52,12 +53,13 @@ export class StreamSet {
   /** Streams with octets that need credit, and have their own. */
   readonly schedule: Schedule<Stream>
   /** Streams with something lost, or a bare end. */
-  readonly uncredited: Stream[]
+  readonly uncredited: Queue<Stream>
   /** Streams with control frames to send. */
-  readonly controlled: Stream[]
+  readonly controlled: Queue<Stream>
   /** Streams whose handler is to hear of what was sent. */
-  readonly told: Stream[]
-  readonly over: Stream[]
+  readonly told: Queue<Stream>
+  /** Streams whose handler is to hear that they are over. */
+  readonly over: Queue<Stream>
   /** The connection is over: nothing is sent, received or told any more. */
   isClosed: boolean
   /** What the peer allows each kind of stream at first. */
@@ -75,10 +77,10 @@ export class StreamSet {
     this.blocked = new SentValue()
     this.blockedAt = -1
     this.schedule = new Schedule()
-    this.uncredited = []
-    this.controlled = []
-    this.told = []
-    this.over = []
+    this.uncredited = new Queue()
+    this.controlled = new Queue()
+    this.told = new Queue()
+    this.over = new Queue()
     this.isClosed = false
     this.#peer = undefined
   }
@@ -206,7 +208,8 @@ export class StreamSet {
   consume(stream: Stream, byteCount: number): void {
     const { receiving } = stream
     if (receiving === undefined || receiving.isStopped || this.isClosed) return
-    const count = Math.min(byteCount, receiving.pieces.base - receiving.window.consumed)
+    // Of a stream that was reset more may have been credited than was handed on.
+    const count = Math.max(0, Math.min(byteCount, receiving.pieces.base - receiving.window.consumed))
     this.#consumeConnection(count)
     if (receiving.window.consume(count) && receiving.state === Receiving.Open && !receiving.credit.isDue) {
       receiving.credit.set()
@@ -218,6 +221,15 @@ export class StreamSet {
   /** Something was lost, or wants to be sent: the stream waits where it belongs. */
   queueAgain(stream: Stream): void {
     if (stream.sending !== undefined) this.#queue(stream, stream.sending)
+  }
+
+  /** Octets wait that the stream's window does not take: the peer is told, once for each limit (RFC 9000 §4.1). */
+  noteBlocked(stream: Stream, sending: SendHalf): void {
+    const { limit } = sending.window
+    if (sending.blockedAt === limit) return
+    sending.blockedAt = limit
+    sending.blocked.set()
+    this.#control(stream)
   }
 
   controlAgain(stream: Stream): void {
@@ -236,9 +248,10 @@ export class StreamSet {
     this.told.push(stream)
   }
 
-  /** Tells handlers what there is to tell; what they do in turn waits for the next time. */
+  /** Tells handlers what there is to tell, and what follows from what they do then. */
   settle(): void {
-    for (let stream = this.told.pop(); stream !== undefined; stream = this.told.pop()) {
+    const { told, over } = this
+    for (let stream = told.shift(); stream !== undefined; stream = told.shift()) {
       stream.isTold = false
       const sending = stream.sending as SendHalf
       const { untold } = sending
@@ -246,7 +259,7 @@ export class StreamSet {
       const { hasDrained } = sending
       if (!this.isClosed && sending.state < Sending.Reset && (untold > 0 || hasDrained)) stream.handler.onSent(untold, hasDrained)
     }
-    for (let stream = this.over.pop(); stream !== undefined; stream = this.over.pop()) if (!this.isClosed) stream.handler.onClose()
+    for (let stream = over.shift(); stream !== undefined; stream = over.shift()) stream.handler.onClose()
   }
 
   /** The connection is over: no stream is told anything any more. */
@@ -257,10 +270,10 @@ export class StreamSet {
       receiving?.pieces.clear()
     }
     this.table.clear()
-    this.told.length = 0
-    this.over.length = 0
-    this.uncredited.length = 0
-    this.controlled.length = 0
+    this.told.clear()
+    this.over.clear()
+    this.uncredited.clear()
+    this.controlled.clear()
     for (let { first } = this.schedule; first !== undefined; { first } = this.schedule) this.schedule.remove(first)
   }
 
@@ -295,7 +308,8 @@ export class StreamSet {
       pieces.skipTo(end)
       this.#hand(stream, receiving, buffer, from, limit)
     }
-    while (!pieces.isEmpty && receiving.state !== Receiving.Ended && !receiving.isStopped) {
+    // The handler may stop the stream, or end the connection: nothing waits any more then.
+    while (!pieces.isEmpty) {
       const bytes = pieces.take()
       if (bytes === undefined) break
       this.#hand(stream, receiving, bytes, 0, bytes.length)
@@ -305,9 +319,8 @@ export class StreamSet {
 
   #hand(stream: Stream, receiving: ReceiveHalf, buffer: Uint8Array, start: number, limit: number): void {
     const fin = receiving.isComplete
-    if (fin) receiving.state = Receiving.Ended
-    stream.handler.onData(buffer, start, limit, fin)
     if (fin) this.#endReceiving(stream, receiving)
+    stream.handler.onData(buffer, start, limit, fin)
   }
 
   /** Nothing more comes. */
@@ -334,6 +347,7 @@ export class StreamSet {
 
   #queue(stream: Stream, sending: SendHalf): void {
     if (sending.hasCredited) this.schedule.add(stream)
+    else if (sending.isBlocked) this.noteBlocked(stream, sending)
     if (!stream.isUncredited && sending.hasUncredited) {
       stream.isUncredited = true
       this.uncredited.push(stream)
@@ -347,7 +361,7 @@ export class StreamSet {
   }
 
   #maybeClose(stream: Stream): void {
-    if (stream.isClosed || !stream.isOver) return
+    if (stream.isClosed || this.isClosed || !stream.isOver) return
     stream.isClosed = true
     if (stream.receiving !== undefined) this.#creditRest(stream.receiving)
     this.schedule.remove(stream)
@@ -373,6 +387,8 @@ export class StreamSet {
   }
 
   #find(id: number, frameType: FrameType): Stream | TransportFault | undefined {
+    // What is left of the packet that ended the connection opens no streams.
+    if (this.isClosed) return undefined
     const known = this.table.get(id)
     if (known !== undefined) return known
     if (!this.ids.isPeers(id)) {
