@@ -222,15 +222,21 @@ test('Initial and Handshake probe timeouts know no max_ack_delay; 1-RTT has none
   assert.deepEqual(probes(), [0, 1, 2])
 })
 
-test('the space whose timeout is the first is probed', () => {
+test('the first timeout makes everything probe that is under way (§6.2.4), in 1-RTT once the handshake is confirmed', () => {
   const sender = new Sender({ confirmed: false })
   const { recovery } = sender
+  const probes = (): number[] => [initial, handshake, application].map((space) => recovery.probesDue(space))
   sender.send(handshake)
   sender.after(5).send(initial)
+  sender.send(application)
   close(recovery.deadline, sender.now - 5 + 999)
   sender.expire()
-  assert.equal(recovery.probesDue(handshake), 2)
-  assert.equal(recovery.probesDue(initial), 0)
+  assert.deepEqual(probes(), [2, 2, 0])
+  recovery.discardSpace(initial, sender.now)
+  recovery.discardSpace(handshake, sender.now)
+  recovery.onHandshakeConfirmed()
+  sender.expire()
+  assert.deepEqual(probes(), [0, 0, 2])
 })
 
 test('a client with nothing in flight probes until it knows that the server knows its address (§6.2.2.1)', () => {

@@ -249,8 +249,12 @@ export class Recovery {
     this.#timer.expiredAt = now
     this.#timer.idleSince = now
     this.ecn.onProbeTimeout(this.#timer.count)
-    const sent = this.#spaces[this.#timer.space]
-    sent.probes = sent.elicitingCount > 0 ? probesPerTimeout : 1
+    this.#spaces[this.#timer.space].probes = 1
+    const [initial, handshake, application] = this.#spaces
+    // RFC 9002 §6.2.4: what is under way in the other spaces is probed, too; the packets share datagrams.
+    if (initial.elicitingCount > 0) initial.probes = probesPerTimeout
+    if (handshake.elicitingCount > 0) handshake.probes = probesPerTimeout
+    if (application.elicitingCount > 0 && this.#timer.handshakeConfirmed) application.probes = probesPerTimeout
     return true
   }
 
