@@ -175,7 +175,6 @@ export class Exchanges {
   stopReading(stream: Stream, code: number): void {
     if (stream.receiveOver) return
     stream.receiveOver = true
-    this.#owner.receiver.forget(stream)
     // RFC 9204 §2.2.2.2
     this.#owner.qpack.cancelStream(stream.id)
     stream.quic?.stopSending(code)
@@ -232,6 +231,7 @@ export class Exchanges {
       if (owner.isServer) this.#byId.delete(stream.id)
     }
     owner.sender.forget(stream)
+    owner.receiver.forget(stream)
     // What the handler had not consumed is the connection's window, not lost.
     this.#giveBack(stream, stream.unconsumed)
     if (this.open === 0) owner.timeLimits.idles()

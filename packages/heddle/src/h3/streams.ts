@@ -86,7 +86,7 @@ export class Streams {
 
   /** A stream of the peer says what it is. True: its octets are wanted. */
   identify(type: number): boolean {
-    const { lifetime, isServer, emptyFrames, now } = this.#owner
+    const { lifetime, isServer } = this.#owner
     if (type === StreamType.Push) {
       // RFC 9114 §6.2.2: only servers push, and only where a MAX_PUSH_ID allows it.
       if (isServer) lifetime.fail(ErrorCode.StreamCreationError, 'a push stream from a client')
@@ -95,7 +95,7 @@ export class Streams {
     }
     if (type !== StreamType.Control && type !== StreamType.Encoder && type !== StreamType.Decoder) {
       // RFC 9114 §6.2, RFC 9114 §6.2.3: streams of unknown types are not read.
-      if (!emptyFrames.take(now)) lifetime.fail(ErrorCode.ExcessiveLoad, 'too many streams of unknown types')
+      this.spend()
       return false
     }
     // RFC 9114 §6.2.1, RFC 9204 §4.2: one of each.
@@ -105,6 +105,12 @@ export class Streams {
     }
     this.#seen |= 1 << type
     return true
+  }
+
+  /** Counts a stream that says nothing. */
+  spend(): void {
+    const { lifetime, emptyFrames, now } = this.#owner
+    if (!emptyFrames.take(now)) lifetime.fail(ErrorCode.ExcessiveLoad, 'too many streams that say nothing')
   }
 
   receiveCritical(type: number, buffer: Uint8Array, start: number, limit: number): void {
@@ -212,8 +218,10 @@ class PeerStream implements QuicStreamHandler {
 
   /** RFC 9114 §6.2: a stream may end before it has said what it is, and must not if it is critical. */
   #over(): void {
-    if (this.#skips || !this.#type.isComplete) return
-    this.#owner.lifetime.fail(ErrorCode.ClosedCriticalStream, 'a critical stream was closed')
+    const { lifetime, streams } = this.#owner
+    if (this.#skips) return
+    if (this.#type.isComplete) lifetime.fail(ErrorCode.ClosedCriticalStream, 'a critical stream was closed')
+    else streams.spend()
   }
 
   // It goes one way only.
