@@ -167,7 +167,7 @@ export class Decoder implements InstructionHandler {
       if (number > this.#limits.maxTableCapacity) {
         return this.#failStream(`a table of ${number} octets where ${this.#limits.maxTableCapacity} are allowed`)
       }
-      if (number !== this.#table.capacity) this.#table.resize(number)
+      this.#table.resize(number)
       return integers.at
     }
     const isStatic = insertion && (octet & 0x40) !== 0

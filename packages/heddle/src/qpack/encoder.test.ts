@@ -202,13 +202,42 @@ test('nothing goes that the peer may need, and what is in the way is duplicated 
   assert.equal((pair.trailers(200, line(1))[2] as number) & 0xc0, 0x40)
 })
 
-test('entries the peer is not known to have are not evicted either', () => {
+test('entries the peer is not known to have are not evicted either, though nothing refers to them', () => {
+  for (const blocked of [0, 16]) {
+    const pair = new Pair(140, blocked)
+    for (let i = 0; i < 10; i++) pair.trailers(4 * i, ['x', `v${i}`])
+    assert.equal(pair.encoder.tableSize, 140)
+    pair.instruct()
+    assert.equal(pair.decoder.tableSize, 140)
+    assert.equal(pair.acknowledge(), '04', 'four, and no more, came')
+  }
+})
+
+test('a name is not referred to where its entry is in the way', () => {
   const pair = new Pair(140, 16)
-  for (let i = 0; i < 10; i++) pair.trailers(4 * i, ['x', `v${i}`])
-  assert.equal(pair.encoder.tableSize, 140)
-  pair.instruct()
-  assert.equal(pair.decoder.tableSize, 140)
-  assert.equal(pair.acknowledge(), '04')
+  for (let i = 0; i < 4; i++) pair.pass(4 * i, [`x-${i}`, ''])
+  const long = 'z'.repeat(1100)
+  const name = (i: number): Buffer => pair.trailers(1000, [`x-${i}`, long])
+  assert.equal((name(0)[2] as number) & 0xc0, 0x40, 'a reference')
+  pair.trailers(1004, ['y', 'new'])
+  assert.equal((name(0)[2] as number) & 0xe0, 0x20, 'no reference to the oldest now, for it was needed when a line came')
+  assert.equal((name(3)[2] as number) & 0xc0, 0x40)
+})
+
+test('a remembered head is not used once what it refers to is gone', () => {
+  const pair = new Pair(140, 16)
+  const head = responseHead(200, ['x', 'a'])
+  for (let i = 0; i < 30; i++) {
+    for (let times = 0; times < 4; times++) {
+      const streamId = 100 * i + 4 * times
+      const section = pair.response(streamId, head)
+      pair.instruct()
+      assert.deepEqual(pair.decode(streamId, section, SectionRole.Response)?.fields, ['x', 'a'])
+      pair.acknowledge()
+    }
+    // Enough lines to push out everything, and nothing is new to the peer when the head comes again.
+    for (let k = 0; k < 5; k++) assert.deepEqual(pair.pass(100 * i + 40 + 4 * k, ['y', `${i} ${k}`]), ['y', `${i} ${k}`])
+  }
 })
 
 test('a smaller and a larger table, as far as what is needed allows', () => {

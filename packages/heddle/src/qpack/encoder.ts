@@ -129,7 +129,7 @@ export class Encoder extends HeadWriter implements InstructionHandler {
 
   /** Writes the section of a request's head. Throws UsageError, having written nothing, for fields that cannot be sent. */
   writeRequest(streamId: number, head: Head, out: OutboxLike): void {
-    const version = this.#version
+    const { version } = this.table
     const known = this.#memo.find(head, '', version)
     if (known !== undefined && this.#mayCopy(streamId)) return this.#copy(streamId, known, out)
     this.validate(head.fields)
@@ -145,7 +145,7 @@ export class Encoder extends HeadWriter implements InstructionHandler {
    * having written nothing, for fields that cannot be sent.
    */
   writeResponse(streamId: number, head: Head, date: string, omitLength: boolean, out: OutboxLike): void {
-    const version = this.#version
+    const { version } = this.table
     // A head of which the length is left out is rare, and would need a memo of its own.
     const known = omitLength ? undefined : this.#memo.find(head, date, version)
     if (known !== undefined && this.#mayCopy(streamId)) return this.#copy(streamId, known, out)
@@ -205,11 +205,6 @@ export class Encoder extends HeadWriter implements InstructionHandler {
 
   // ── One section ─────────────────────────────────────────────────────────────────────────────────
 
-  /** Changes with the table, and with what may be referred to: both only grow. */
-  get #version(): number {
-    return this.table.version + this.#outstanding.known
-  }
-
   /** True: the section the memo found may go to this stream. */
   #mayCopy(streamId: number): boolean {
     const { required } = this.#memo
@@ -259,7 +254,7 @@ export class Encoder extends HeadWriter implements InstructionHandler {
   }
 
   #maybeKeep(head: Head, out: OutboxLike, start: number, version: number): void {
-    if (this.#unique || this.#version !== version) return
+    if (this.#unique || this.table.version !== version) return
     this.#memo.keep(head, out.buffer, start, out.length, version, this.#required, this.#smallest)
   }
 
@@ -338,7 +333,7 @@ export class Encoder extends HeadWriter implements InstructionHandler {
     if (known !== undefined && known.index >= 0) {
       // RFC 9204 §4.5.4
       out.length = writeInteger(known.index, 4, secret ? 0x70 : 0x50, out.buffer, out.length)
-    } else if (newest !== undefined && this.#mayRefer && newest >= this.#draining && this.#isUsable(newest)) {
+    } else if (newest !== undefined && this.#mayReferToName(newest)) {
       this.#refer(newest)
       const before = this.#base - 1 - newest
       if (before >= 0) out.length = writeInteger(before, 4, secret ? 0x60 : 0x40, out.buffer, out.length)
@@ -349,6 +344,12 @@ export class Encoder extends HeadWriter implements InstructionHandler {
       writeString(out, name, 3, secret ? 0x30 : 0x20)
     }
     writeString(out, value)
+  }
+
+  #mayReferToName(number: number): boolean {
+    if (this.#mayRefer && number >= this.#draining && this.#isUsable(number)) return true
+    this.#unique = true
+    return false
   }
 
   #refer(number: number): void {
