@@ -2,7 +2,7 @@ import { Carried, carriedWidth } from './carried.ts'
 import type { QuicConnection } from './connection.ts'
 import type { PacketFate } from './recovery.ts'
 import type { SentPacket } from './sent-packet.ts'
-import type { Space } from './space.ts'
+import { Space } from './space.ts'
 import { onStreamAcked, onStreamLost } from './stream-frames.ts'
 
 /** Tells everybody what became of the packets that carried something of theirs. */
@@ -54,7 +54,9 @@ export class Fate implements PacketFate {
   /** RFC 9002 §6.2.4: a probe repeats what is longest under way. */
   prepareProbes(): void {
     const { recovery, spaces } = this.#connection
-    for (const { space } of spaces) {
+    for (const { space, crypto, keys, isDiscarded } of spaces) {
+      // Packets of one space that stay without an answer may fill the window that another one needs to get on.
+      if (!isDiscarded && space !== Space.application && crypto.hasToSend && keys.canSeal) recovery.addProbe(space)
       let packet = recovery.oldestEliciting(space)
       for (let count = recovery.probesDue(space); packet !== undefined && count > 0; count--) {
         this.resend(space, packet)

@@ -312,6 +312,16 @@ test('a handshake is sped up when the peer seems to miss something, a few times 
   assert.equal(recovery.speedUpHandshake(), false)
 })
 
+test('what the window holds back in another space can be made a probe', () => {
+  const sender = new Sender({ confirmed: false })
+  const { recovery } = sender
+  sender.send(handshake)
+  sender.expire()
+  recovery.addProbe(initial)
+  recovery.addProbe(handshake)
+  assert.deepEqual([recovery.probesDue(initial), recovery.probesDue(handshake)], [1, 2])
+})
+
 test('a server at the limit of amplification has no probe timeout, and a late one as soon as it may send (§6.2.2.1)', () => {
   const sender = new Sender({ confirmed: false })
   const { recovery } = sender

@@ -258,6 +258,12 @@ export class Recovery {
     return true
   }
 
+  /** When probes are due: what waits in `space`, held back by the window, may leave as one, too. */
+  addProbe(space: Space): void {
+    const sent = this.#spaces[space]
+    if (sent.probes === 0) sent.probes = 1
+  }
+
   /**
    * The peer probes in the handshake, or sends again what came already: perhaps what was sent to it is lost
    * (RFC 9002 §6.2.3). True: probes are due, before their time.
