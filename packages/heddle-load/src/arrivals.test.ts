@@ -29,7 +29,7 @@ test('threads that share a rate stand between each other', () => {
 test('poisson: as many as the rate says, with the variance of chance, and never back', () => {
   const due = take(new Arrivals('poisson', 1_000, 0, new SeededRandom(7)), 100_000)
   // Each second has 1,000 on average, with a standard deviation of 32.
-  const seconds = new Array<number>(90).fill(0)
+  const seconds = Array.from({ length: 90 }, () => 0)
   for (const at of due) if (at < 90_000) seconds[Math.floor(at / 1_000)]!++
   const mean = seconds.reduce((a, b) => a + b, 0) / 90
   const variance = seconds.reduce((sum, count) => sum + (count - mean) ** 2, 0) / 90

@@ -5,7 +5,7 @@ import { SeededRandom, WeightedChoice } from './random.ts'
 
 test('numbers from 0 to below 1, spread evenly', () => {
   const random = new SeededRandom(42)
-  const tenths = new Array<number>(10).fill(0)
+  const tenths = Array.from({ length: 10 }, () => 0)
   for (let i = 0; i < 100_000; i++) {
     const next = random.next()
     ok(next >= 0 && next < 1)

@@ -40,7 +40,7 @@ function requestLines({ requests, perSecond, bytes, measured, moved }: LoadResul
   const seconds = measured / 1_000
   const perSecondOf = (size: number): string => (seconds > 0 ? ` (${sizeInWords(size / seconds)}/s)` : '')
   const lines = [
-    `requests   ${countInWords(due)} due, ${rateInWords(perSecond)} answered per second`,
+    `requests   ${countInWords(due)} due, ${rateInWords(perSecond)} succeeded per second`,
     `errors     ${countInWords(errors)}${due > 0 ? ` (${shareInWords(errors / due)})` : ''}${parts.length > 0 ? `: ${parts.join(', ')}` : ''}`,
     `content    ${sizeInWords(bytes.received)} received${perSecondOf(bytes.received)}, ${sizeInWords(bytes.sent)} sent`,
   ]
@@ -55,13 +55,10 @@ function latencyLines({ loop, latency, service, requests }: LoadResult): string[
   const row = (name: string, cells: readonly string[]): string =>
     (name.padEnd(11) + cells.map((cell) => cell.padStart(10)).join('')).trimEnd()
   const cells = (summary: DurationSummary): string[] => columns.map((name) => inWords(summary[name]))
-  const lines = [row('', columns.map(title)), row('latency', cells(latency))]
-  if (loop === 'open') lines.push(row('service', cells(service)))
-  lines.push(
-    loop === 'open'
-      ? 'latency is from when a request was due, service from when it was given to a connection'
-      : 'from when a request was begun; a closed loop asks a slow server less (--rate does not)',
-  )
+  const since = loop === 'open' ? 'was due' : 'was begun'
+  const lines = [row('', columns.map(title)), row('latency', cells(latency)), row('service', cells(service))]
+  lines.push(`latency is from when a request ${since}, service from when it was given to a connection`)
+  if (loop === 'closed') lines.push('a closed loop asks a slow server less; --rate does not')
   if (columns.some((name) => latency[name] === null) && requests.due > 0) {
     lines.push('–: not known, for so many had no answer')
   }

@@ -60,7 +60,7 @@ export interface LoadResult {
   /** How long was measured. */
   readonly measured: number
   readonly requests: RequestCounts
-  /** Answers per second that came while it was measured. */
+  /** Successes per second that came while it was measured. */
   readonly perSecond: number
   /** From the moment a request was due to the end of its answer; in a closed loop it is due when it is begun. */
   readonly latency: DurationSummary
@@ -127,7 +127,8 @@ export function resultOf(plan: Plan, records: readonly ThreadRecord[], threshold
     sum(({ notBegun }) => notBegun),
   )
   const missing = requests.due - all.latency.count
-  const perSecond = sum(({ answeredInTime, measured }) => (measured > 0 ? (answeredInTime * 1_000) / measured : 0))
+  const measured = Math.max(...records.map((record) => record.measured))
+  const perSecond = measured > 0 ? (sum(({ succeededInTime }) => succeededInTime) * 1_000) / measured : 0
   const watches = records.map(({ watch }) => watch)
   const generator = {
     cpu: Math.max(...watches.map(({ cpu }) => cpu)),
@@ -148,7 +149,7 @@ export function resultOf(plan: Plan, records: readonly ThreadRecord[], threshold
     connections: plan.connections,
     streams: plan.streams,
     threads: plan.threads,
-    measured: Math.max(...records.map(({ measured }) => measured)),
+    measured,
     requests,
     perSecond,
     latency: summaryOf(all.latency, missing),

@@ -101,7 +101,7 @@ export type Outcome = (typeof Outcome)[keyof typeof Outcome]
 export class Measurement {
   /** Requests that are due from here on are measured. */
   readonly from: Instant
-  /** Answers up to here count for the rate. Infinity while it is not known. */
+  /** Successes up to here count for the rate. Infinity while it is not known. */
   until: Instant
   /** One for each kind of request. */
   readonly tallies: readonly Tally[]
@@ -109,8 +109,8 @@ export class Measurement {
   due: number
   /** … of which so many were never begun. */
   notBegun: number
-  /** Answers that came between `from` and `until`, whenever they were due. */
-  answeredInTime: number
+  /** Successes that came between `from` and `until`, whenever they were due. */
+  succeededInTime: number
   /** When the last request ended. */
   lastEnd: Instant
   /** How late an open loop noticed that a request was due. */
@@ -125,7 +125,7 @@ export class Measurement {
     this.tallies = Array.from({ length: kinds }, () => new Tally())
     this.due = 0
     this.notBegun = 0
-    this.answeredInTime = 0
+    this.succeededInTime = 0
     this.lastEnd = from
     this.lateness = new Durations()
     this.answered = 0
@@ -135,11 +135,9 @@ export class Measurement {
   /** A request of `kind`, due at `due` and sent at `sent`, ended `now`. Returns its tally if it is measured. */
   ended(kind: number, outcome: Outcome, due: Instant, sent: Instant, now: Instant): Tally | undefined {
     const isAnswer = outcome <= Outcome.Rejected
-    if (isAnswer) {
-      this.answered++
-      if (now >= this.from && now <= this.until) this.answeredInTime++
-    }
+    if (isAnswer) this.answered++
     if (outcome !== Outcome.Succeeded) this.errors++
+    else if (now >= this.from && now <= this.until) this.succeededInTime++
     if (due < this.from) return undefined
     this.lastEnd = now
     const tally = this.tallies[kind] as Tally

@@ -13,7 +13,7 @@ export interface ThreadRecord {
   readonly tallies: readonly TallyRecord[]
   readonly due: number
   readonly notBegun: number
-  readonly answeredInTime: number
+  readonly succeededInTime: number
   /** ms that were measured. */
   readonly measured: number
   readonly lateness: DurationsRecord
@@ -63,7 +63,7 @@ export class ThreadRun {
         tallies: measurement.tallies.map((tally) => tally.toRecord()),
         due: measurement.due,
         notBegun: measurement.notBegun,
-        answeredInTime: measurement.answeredInTime,
+        succeededInTime: measurement.succeededInTime,
         measured: measurement.until - measurement.from,
         lateness: measurement.lateness.toRecord(),
         opened,

@@ -187,3 +187,22 @@ worldTest('WebSocket: asks for another host than it connects to', few, async (wo
   equal(hosts[0], 'other.test')
   await world.complete(server.close())
 })
+
+worldTest('WebSocket: a server that does not answer the Close is not waited for', few, async (world) => {
+  const server = await start(
+    world,
+    (exchange) => answer(exchange, 404, ''),
+    {},
+    {
+      onMessage(socket, buffer, from, limit, binary) {
+        echo.onMessage(socket, buffer, from, limit, binary)
+        socket.pause()
+      },
+    },
+  )
+  const before = world.now()
+  const { requests } = await load(world, { url: 'ws://origin.test/', count: 3, connections: 3 })
+  equal(requests.succeeded, 3)
+  ok(world.now() - before < 2_000, `${world.now() - before} ms`)
+  await world.complete(server.close({ deadline: 0 }))
+})

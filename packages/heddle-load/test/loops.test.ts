@@ -219,3 +219,15 @@ worldTest('one seed, one run', few, async (world) => {
   ok(String(asked[0]) !== String(asked[2]))
   await world.complete(server.close())
 })
+
+worldTest('of a duration and a number, what comes first is the end', few, async (world) => {
+  const server = await worldServer(world, { fetch: () => new Response('x') })
+  const short = await load(world, { connections: 1, duration: 1_000, count: 10_000 })
+  near(short.measured, 1_000, 0.001, 'measured')
+  near(short.requests.due, 500, 0.01, 'due')
+  const small = await load(world, { connections: 1, duration: 1_000, count: 10 })
+  ok(small.measured < 30, `${small.measured} ms`)
+  equal(small.requests.due, 10)
+  near(small.perSecond, 10_000 / small.measured, 0.001, 'rate')
+  await world.complete(server.close())
+})
