@@ -20,7 +20,7 @@ const below: Readonly<Record<string, readonly string[]>> = {
   io: ['bytes', 'http', 'native', 'h1', 'h2', 'quic', 'h3', 'ws'],
   web: ['bytes', 'http'],
   client: ['bytes', 'http', 'h1', 'h2', 'h3', 'ws', 'io', 'web'],
-  server: ['bytes', 'http', 'h1', 'h2', 'h3', 'ws', 'io', 'web'],
+  server: ['bytes', 'http', 'h1', 'h2', 'h3', 'quic', 'ws', 'io', 'web'],
   websocket: ['bytes', 'http', 'h1', 'h2', 'h3', 'ws', 'io', 'web', 'client', 'server', 'node'],
   node: ['http', 'server'],
   undici: ['http', 'io', 'web', 'client'],

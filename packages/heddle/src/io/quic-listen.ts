@@ -1,4 +1,4 @@
-import { UsageError, type Address, type ConnectionInfo, type HeddleError, type Instant } from '../http/index.ts'
+import { NetworkError, UsageError, type Address, type ConnectionInfo, type HeddleError, type Instant } from '../http/index.ts'
 import {
   loadNative,
   type Native,
@@ -200,7 +200,8 @@ class NativeListener implements QuicListener {
 
   onHandshakeFailed(error: HeddleError): void {
     this.counters.handshakesFailed++
-    this.#report(error)
+    // What clients do is no fault of this program: told as one of the network.
+    this.#report(error instanceof NetworkError ? error : new NetworkError('HANDSHAKE_FAILED', error.message, { cause: error }))
   }
 
   #report(error: unknown): void {

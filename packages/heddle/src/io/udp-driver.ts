@@ -122,8 +122,11 @@ export class UdpDriver implements UdpHandler {
   /** Every connection ends with `error`, and the port closes when what they had to say has left. */
   async close(error: HeddleError): Promise<void> {
     this.endpoint.closed = true
-    for (const connection of [...this.endpoint.connections]) connection.abandon(error)
+    // What connections have to say, their farewell above all, leaves first.
     this.#turn()
+    for (const connection of [...this.endpoint.connections]) connection.abandon(error)
+    for (const { alarm } of this.#driven.values()) this.#clock.clear(alarm)
+    this.#driven.clear()
     await this.#port?.close()
   }
 

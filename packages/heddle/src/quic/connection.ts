@@ -80,6 +80,8 @@ export class QuicConnection implements StreamOwner, PathOwner {
   readonly #deadlines: Deadlines
   readonly #fate: Fate
   #running: boolean
+  /** The application was told that a run begins. */
+  #isTelling: boolean
   #dirty: boolean
   #keepAlive: boolean
   #isOver: boolean
@@ -106,6 +108,7 @@ export class QuicConnection implements StreamOwner, PathOwner {
     this.#start = start
     this.#deadlines = new Deadlines()
     this.#running = false
+    this.#isTelling = false
     this.#dirty = false
     this.#keepAlive = false
     this.#isOver = false
@@ -172,7 +175,7 @@ export class QuicConnection implements StreamOwner, PathOwner {
       const fault = this.handshake.resume()
       if (fault !== undefined) this.fail(fault)
     }
-    if (!this.#isOver) this.application.finishRun()
+    if (this.#isTelling) this.application.finishRun()
     const size = this.sender.transmit(buffer, start, limit, now)
     this.#leave()
     return size
@@ -470,12 +473,15 @@ export class QuicConnection implements StreamOwner, PathOwner {
   #enter(now: Instant): void {
     this.now = now
     this.#running = true
-    if (!this.#isOver) this.application.startRun(now)
+    this.#isTelling = !this.#isOver
+    if (this.#isTelling) this.application.startRun(now)
   }
 
   #leave(): void {
     this.streams.settle()
-    if (!this.#isOver) this.application.finishRun()
+    // A run that began ends, too, if it was the connection's last.
+    if (this.#isTelling) this.application.finishRun()
+    this.#isTelling = false
     this.#running = false
     this.#rearm()
   }

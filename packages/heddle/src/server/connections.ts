@@ -1,8 +1,25 @@
 import { List, type Linked } from '../bytes/index.ts'
 import { ServerConnection as Http1Connection, type Http1Options } from '../h1/index.ts'
 import { ResetCounts, ServerConnection as Http2Connection, type Http2Options } from '../h2/index.ts'
-import { UsageError, type ConnectionHandler, type Exchange, type ExchangeHandler, type HeddleError, type Instant } from '../http/index.ts'
-import { protocolOf, type Accepted, type Clock, type DriverCounters, type DriverOptions, type StreamDriver } from '../io/index.ts'
+import { ServerConnection as Http3Connection, type Http3Options } from '../h3/index.ts'
+import {
+  UsageError,
+  type ConnectionHandler,
+  type Exchange,
+  type ExchangeHandler,
+  type HeddleError,
+  type HttpConnection,
+  type Instant,
+} from '../http/index.ts'
+import {
+  protocolOf,
+  type Accepted,
+  type AcceptedQuic,
+  type Clock,
+  type DriverCounters,
+  type DriverOptions,
+  type StreamDriver,
+} from '../io/index.ts'
 import { Detector, type ConnectionEngine, type DetectorOwner } from './detect.ts'
 import { Gate, type Passage } from './gate.ts'
 
@@ -16,6 +33,7 @@ export interface ConnectionsOptions {
   /** Undefined: not spoken. At least one is. */
   readonly http1: Http1Options | undefined
   readonly http2: Http2Options | undefined
+  readonly http3: Http3Options | undefined
   /** ms until a plain-text connection has said which of the two it speaks. */
   readonly headTimeout: number
   /** Protocols that may be tunnelled to over HTTP/2. */
@@ -57,6 +75,7 @@ export class Connections {
   readonly options: ConnectionsOptions
   readonly http1: ProtocolTotals
   readonly http2: ProtocolTotals
+  readonly http3: ProtocolTotals
   readonly resets: ResetCounts
   readonly http2Options: Http2Options
   drained: number
@@ -71,6 +90,7 @@ export class Connections {
     this.options = options
     this.http1 = new ProtocolTotals(options.onBug)
     this.http2 = new ProtocolTotals(options.onBug)
+    this.http3 = new ProtocolTotals(options.onBug)
     this.resets = new ResetCounts()
     this.http2Options = { ...options.http2, resets: this.resets }
     this.drained = 0
@@ -88,7 +108,7 @@ export class Connections {
       return
     }
     const { clock, http1, http2, headTimeout } = this.options
-    const connection = new ServedConnection(this, accepted)
+    const connection = new SocketConnection(this, accepted)
     if (accepted.info.tls !== undefined) {
       const protocol = protocolOf(accepted.alpn)
       if (protocol === undefined || (protocol === 'h1' ? http1 : http2) === undefined) {
@@ -102,6 +122,18 @@ export class Connections {
     else connection.engine = new Detector(connection, headTimeout, clock.now())
     this.list.append(connection)
     connection.start()
+  }
+
+  /** Puts an engine on a QUIC connection whose handshake is done, and returns it. */
+  acceptQuic({ connection, info }: AcceptedQuic, isVerified: boolean): Http3Connection {
+    const served = new ServedConnection(this, isVerified ? coversOnly(info.tls?.serverName) : undefined, this.http3)
+    const engine = new Http3Connection(info, served, connection, this.options.http3 ?? {}, this.options.clock.now())
+    served.engine = engine
+    this.http3.accepted++
+    this.list.append(served)
+    // Its handshake ended after the listener stopped.
+    if (this.#closing) this.options.clock.soon(() => engine.shutdown())
+    return engine
   }
 
   /** No new exchanges: idle connections close, the others when their exchanges are over. */
@@ -121,22 +153,23 @@ export class Connections {
   }
 
   /** Connections without an exchange and those that have a deadline, and what each protocol has open. O(connections). */
-  census(): { idle: number; deadlines: number; http1: ProtocolCensus; http2: ProtocolCensus } {
+  census(): { idle: number; deadlines: number; http1: ProtocolCensus; http2: ProtocolCensus; http3: ProtocolCensus } {
     let idle = 0
     let deadlines = 0
     const http1 = { connections: 0, exchanges: 0, frames: 0 }
     const http2 = { connections: 0, exchanges: 0, frames: this.http2.frames }
+    const http3 = { connections: 0, exchanges: 0, frames: 0 }
     for (let connection = this.list.first; connection !== undefined; connection = connection.next) {
-      const engine = connection.engine as ConnectionEngine
+      const engine = connection.engine as ServedEngine
       if (engine.openExchanges === 0) idle++
       if (engine.deadline !== Infinity) deadlines++
       if (connection.totals === undefined) continue
-      const protocol = connection.totals === this.http1 ? http1 : http2
+      const protocol = connection.totals === this.http1 ? http1 : connection.totals === this.http2 ? http2 : http3
       protocol.connections++
       protocol.exchanges += engine.openExchanges
       if (engine instanceof Http2Connection) protocol.frames += engine.framesSent
     }
-    return { idle, deadlines, http1, http2 }
+    return { idle, deadlines, http1, http2, http3 }
   }
 
   // Connections leave the list while they are told.
@@ -147,32 +180,83 @@ export class Connections {
   }
 }
 
+/** What every version's engine has. */
+export type ServedEngine = HttpConnection & { readonly deadline: Instant }
+
 /** One connection of a server, as its engine's owner. */
-export class ServedConnection implements ConnectionHandler, DetectorOwner, Linked {
+export class ServedConnection implements ConnectionHandler, Linked {
   previous: ServedConnection | undefined
   next: ServedConnection | undefined
-  engine: ConnectionEngine | undefined
+  engine: ServedEngine | undefined
   /** The totals of the protocol it speaks; undefined until that is known. */
   totals: ProtocolTotals | undefined
-  readonly #owner: Connections
-  readonly #accepted: Accepted
-  #driver: StreamDriver | undefined
+  protected readonly owner: Connections
+  readonly #covers: ((host: string) => boolean) | undefined
   /** What its exchanges have to pass, once there is one that has to. */
   #passage: Passage | undefined
 
-  constructor(owner: Connections, accepted: Accepted) {
+  constructor(owner: Connections, covers: ((host: string) => boolean) | undefined, totals: ProtocolTotals | undefined) {
     this.previous = undefined
     this.next = undefined
     this.engine = undefined
-    this.totals = undefined
-    this.#owner = owner
-    this.#accepted = accepted
-    this.#driver = undefined
+    this.totals = totals
+    this.owner = owner
+    this.#covers = covers
     this.#passage = undefined
   }
 
+  onReady(): void {}
+
+  onExchange(exchange: Exchange): ExchangeHandler {
+    const { owner } = this
+    const { options } = owner
+    const totals = this.totals as ProtocolTotals
+    totals.requests++
+    const covers = this.#covers
+    const protocols = options.tunnels.length > 0 && totals !== owner.http1 ? options.tunnels : undefined
+    if (protocols !== undefined || covers !== undefined) {
+      this.#passage ??= { protocols, covers }
+      return new Gate(exchange, this.#passage, options.acceptor)
+    }
+    return options.acceptor(exchange)
+  }
+
+  onCapacity(): void {}
+
+  onDraining(): void {}
+
+  onDrained(byteCount: number, completed: boolean): void {
+    const { owner } = this
+    if (completed) owner.drained++
+    else owner.drainAbandoned++
+    owner.drainedBytes += byteCount
+  }
+
+  /** What a handler throws in its last call goes where other failures of handlers go. */
+  onFault(cause: unknown): void {
+    this.owner.options.onBug(cause)
+  }
+
+  onClose(): void {
+    const { owner } = this
+    if (this.engine instanceof Http2Connection) owner.http2.frames += this.engine.framesSent
+    owner.list.remove(this)
+  }
+}
+
+/** A connection by TCP. */
+export class SocketConnection extends ServedConnection implements DetectorOwner {
+  readonly #accepted: Accepted
+  #driver: StreamDriver | undefined
+
+  constructor(owner: Connections, accepted: Accepted) {
+    super(owner, accepted.covers, undefined)
+    this.#accepted = accepted
+    this.#driver = undefined
+  }
+
   begin(protocol: 'h1' | 'h2', acceptedAt: Instant): ConnectionEngine {
-    const owner = this.#owner
+    const { owner } = this
     const { info } = this.#accepted
     const totals = protocol === 'h1' ? owner.http1 : owner.http2
     const engine =
@@ -188,45 +272,13 @@ export class ServedConnection implements ConnectionHandler, DetectorOwner, Linke
 
   /** Starts to read. */
   start(): void {
-    const engine = this.engine
+    const engine = this.engine as ConnectionEngine | undefined
     if (engine === undefined) throw new UsageError('a connection without an engine')
-    this.#driver = this.#accepted.attach(engine, (this.totals ?? this.#owner.http1).driver)
+    this.#driver = this.#accepted.attach(engine, (this.totals ?? this.owner.http1).driver)
   }
+}
 
-  onReady(): void {}
-
-  onExchange(exchange: Exchange): ExchangeHandler {
-    const { options } = this.#owner
-    const totals = this.totals as ProtocolTotals
-    totals.requests++
-    const { covers } = this.#accepted
-    const protocols = options.tunnels.length > 0 && totals === this.#owner.http2 ? options.tunnels : undefined
-    if (protocols !== undefined || covers !== undefined) {
-      this.#passage ??= { protocols, covers }
-      return new Gate(exchange, this.#passage, options.acceptor)
-    }
-    return options.acceptor(exchange)
-  }
-
-  onCapacity(): void {}
-
-  onDraining(): void {}
-
-  onDrained(byteCount: number, completed: boolean): void {
-    const owner = this.#owner
-    if (completed) owner.drained++
-    else owner.drainAbandoned++
-    owner.drainedBytes += byteCount
-  }
-
-  /** What a handler throws in its last call goes where other failures of handlers go. */
-  onFault(cause: unknown): void {
-    this.#owner.options.onBug(cause)
-  }
-
-  onClose(): void {
-    const owner = this.#owner
-    if (this.engine instanceof Http2Connection) owner.http2.frames += this.engine.framesSent
-    owner.list.remove(this)
-  }
+/** A client certificate was checked for this server name and for no other. */
+function coversOnly(serverName: string | undefined): (host: string) => boolean {
+  return (host) => host === serverName?.toLowerCase()
 }

@@ -34,6 +34,7 @@ import {
   type Source,
   type TrailersInit,
 } from '../web/index.ts'
+import type { Advertiser } from './advertiser.ts'
 import { checkOrdinary, FetchTunnel, Tunnels } from './fetch-tunnel.ts'
 import type { FetchApp, FetchHandler, ResponseLike, ServeOptions } from './options.ts'
 import { RequestContext } from './request-context.ts'
@@ -47,6 +48,8 @@ export class FetchFace {
   readonly clock: Clock
   /** What clients tunnelled to; undefined: the server takes no WebSockets. */
   readonly tunnels: Tunnels | undefined
+  /** Once HTTP/3 is up beside the other versions. */
+  advertiser: Advertiser | undefined
   readonly #onError: ServeOptions['onError']
 
   constructor(options: ServeOptions) {
@@ -55,6 +58,7 @@ export class FetchFace {
     this.handler = this.app.fetch
     this.clock = clock
     this.tunnels = websocket ? new Tunnels() : undefined
+    this.advertiser = undefined
     this.#onError = options.onError
   }
 
@@ -278,12 +282,18 @@ export class FetchExchange implements ExchangeHandler, IncomingOwner, PumpOwner 
     }
     if (response !== returned) release(returned, undefined)
     if (response instanceof Response) {
-      this.send(response.status, responseFields(response), responseSource(response), responseTrailers(response))
+      this.send(response.status, this.advertised(responseFields(response)), responseSource(response), responseTrailers(response))
     } else if (isResponseLike(response)) {
-      this.send(response.status, fieldsFrom(response.headers), response.body, undefined)
+      this.send(response.status, this.advertised(fieldsFrom(response.headers)), response.body, undefined)
     } else {
       throw new TypeError(`The fetch handler returned ${described(response)} and not a Response.`)
     }
+  }
+
+  /** With the advertisement of HTTP/3, where there is one to be made. */
+  private advertised(fields: Fields): Fields {
+    const { advertiser } = this.face
+    return advertiser === undefined || this.exchange.protocol === 'h3' ? fields : advertiser.add(fields)
   }
 
   private send(status: number, fields: Fields, source: Source, trailers: TrailersInit | undefined): void {

@@ -15,5 +15,6 @@ export type {
 export type { RequestContext } from './request-context.ts'
 export { serverLimits, type Http1Limits } from '../h1/index.ts'
 export { serverLimits as http2Limits, type Http2Limits } from '../h2/index.ts'
+export { serverLimits as http3Limits, type Http3Limits } from '../h3/index.ts'
 export type { TlsIdentity, TlsServerOptions } from '../io/index.ts'
 export { Headers, Request, Response, type HeadersInit, type ResponseInit } from '../web/index.ts'

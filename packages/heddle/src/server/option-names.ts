@@ -12,6 +12,8 @@ export const serveOptionNames: OptionNames<ServeOptions> = {
   protocols: true,
   limits: true,
   http2: true,
+  http3: true,
+  altSvc: true,
   halfOpen: true,
   maxConnections: true,
   maxHandshakes: true,

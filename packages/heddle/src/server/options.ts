@@ -1,6 +1,7 @@
 import type { Exchange, ExchangeHandler } from '../http/index.ts'
 import type { Http1Limits } from '../h1/index.ts'
 import type { Http2Limits } from '../h2/index.ts'
+import type { Http3Limits } from '../h3/index.ts'
 import type { Clock, listen, TlsServerOptions } from '../io/index.ts'
 import type { Request } from '../web/index.ts'
 import type { RequestContext } from './request-context.ts'
@@ -23,8 +24,8 @@ export interface FetchApp {
 /** Answers a request: called with it and with what is known of its connection; returns the response or a promise of it. */
 export type FetchHandler = FetchApp['fetch']
 
-/** A protocol by its ALPN name (RFC 7301). */
-export type ServedProtocol = 'h2' | 'http/1.1'
+/** A protocol by its ALPN name (RFC 7301); `h1` is another name for `http/1.1`. */
+export type ServedProtocol = 'h3' | 'h2' | 'http/1.1' | 'h1'
 
 /** Where {@link serve} listens, what it answers, and its limits. Everything but `fetch` or `onExchange` has a default; times are in ms, sizes in bytes. */
 export interface ServeOptions {
@@ -45,7 +46,8 @@ export interface ServeOptions {
   readonly onExchange?: (exchange: Exchange) => ExchangeHandler
   /**
    * Protocols this server speaks, best first: what ALPN chooses from on a TLS port, and what a plain-text
-   * port understands (HTTP/2 there by prior knowledge). Default `['h2', 'http/1.1']`.
+   * port understands (HTTP/2 there by prior knowledge). With `h3`, which needs `tls`, Node ≥ 26.9 and the port of the
+   * same number in UDP, HTTP/3 is served beside the others, or alone. Default `['h2', 'http/1.1']`.
    */
   readonly protocols?: readonly ServedProtocol[]
   /**
@@ -55,6 +57,13 @@ export interface ServeOptions {
   readonly limits?: Partial<Http1Limits>
   /** HTTP/2's limits and time limits, where they shall differ from `http2Limits` and `limits`. */
   readonly http2?: Partial<Http2Limits>
+  /** HTTP/3's limits and time limits, where they shall differ from `http3Limits` and `limits`. */
+  readonly http3?: Partial<Http3Limits>
+  /**
+   * With HTTP/3 beside other versions: responses of a fetch handler over those tell clients of it by `alt-svc`
+   * (RFC 7838), unless the handler says something else there. Default true.
+   */
+  readonly altSvc?: boolean
   /**
    * A client that closes its sending side still waits for its answer. Default false: it has gone, its
    * exchange ends and `request.signal` aborts, which is how a client that leaves is noticed at once.
@@ -147,6 +156,8 @@ export interface ServerStats {
   readonly bytesWritten: number
   readonly http1: ProtocolStats
   readonly http2: Http2Stats
+  /** For HTTP/3 a write is a call of the system that sends one or many datagrams. */
+  readonly http3: ProtocolStats
 }
 
 /** Counts of the connections that speak one protocol; those that have not said a byte yet are in neither. */

@@ -1,18 +1,29 @@
 import { serverLimits, type Http1Limits, type Http1Options } from '../h1/index.ts'
 import { checkedLimits, serverLimits as http2Limits, type Http2Limits, type Http2Options } from '../h2/index.ts'
 import { checkLimits, UsageError } from '../http/index.ts'
-import type { ServedProtocol, ServeOptions } from './options.ts'
+import { checkedLimits as checkedHttp3Limits, serverLimits as http3Limits, type Http3Limits, type Http3Options } from '../h3/index.ts'
+import type { QuicOptions } from '../quic/index.ts'
+import type { ServeOptions } from './options.ts'
 import { websocketAccept } from './websocket-accept.ts'
 
-const allProtocols: readonly ServedProtocol[] = ['h2', 'http/1.1']
+/** What ALPN calls the protocols. */
+export type ProtocolName = 'h3' | 'h2' | 'http/1.1'
+
+const allProtocols: readonly ProtocolName[] = ['h3', 'h2', 'http/1.1']
+const usualProtocols: readonly ProtocolName[] = ['h2', 'http/1.1']
 
 /** The protocols to serve, best first. Throws UsageError for none, and for a name that is no protocol here. */
-export function servedProtocols({ protocols = allProtocols }: ServeOptions): readonly ServedProtocol[] {
-  // oxlint-disable-next-line typescript/no-unnecessary-condition -- callers without types
-  if (!Array.isArray(protocols) || protocols.length === 0 || !protocols.every((name) => allProtocols.includes(name as ServedProtocol))) {
-    throw new UsageError("serve: protocols must be a list of 'h2' and 'http/1.1', or of one of them")
+export function servedProtocols({ protocols = usualProtocols, tls, path, altSvc = true }: ServeOptions): readonly ProtocolName[] {
+  if (typeof altSvc !== 'boolean') throw new UsageError('serve: altSvc must be true or false')
+  const names = (Array.isArray(protocols) ? protocols : []).map((name: unknown) => (name === 'h1' ? 'http/1.1' : name)) as ProtocolName[]
+  if (names.length === 0 || !names.every((name) => allProtocols.includes(name))) {
+    throw new UsageError("serve: protocols must be a list of 'h3', 'h2' and 'http/1.1', or of some of them")
   }
-  return protocols
+  if (names.includes('h3')) {
+    if (tls === undefined || tls === null) throw new UsageError('serve: HTTP/3 needs tls')
+    if (path !== undefined) throw new UsageError('serve: HTTP/3 is not to be had on a Unix socket')
+  }
+  return [...new Set(names)]
 }
 
 /** Protocols that may be tunnelled to. */
@@ -44,6 +55,34 @@ export function http2Options(options: ServeOptions, clock: { httpDate(): string 
     limits: { ...sharedLimits(options.limits), ...own },
     extendedConnect: extendedProtocols(options).length > 0,
   }
+}
+
+/** What HTTP/3 connections are made with. Throws UsageError for limits that are none. */
+export function http3Options(options: ServeOptions, clock: { httpDate(): string }): Http3Options {
+  const own = options.http3 === undefined ? {} : checkedHttp3Limits('serve', options.http3)
+  return {
+    date: clock,
+    limits: { ...sharedHttp3Limits(options.limits), ...own },
+    extendedConnect: extendedProtocols(options).length > 0,
+  }
+}
+
+/** What QUIC is told of these limits. */
+export function quicOptions({ limits }: Http3Options, { handshakeTimeout = 10_000 }: ServeOptions): Partial<QuicOptions> {
+  const { streamWindow, connectionWindow, maxWindow, maxConcurrentStreams } = { ...http3Limits, ...limits }
+  return {
+    initialMaxStreamData: streamWindow,
+    initialMaxData: connectionWindow,
+    largestWindow: Math.max(maxWindow, connectionWindow),
+    maxBidirectionalStreams: Math.min(maxConcurrentStreams, 2 ** 60),
+    handshakeTimeout,
+  }
+}
+
+function sharedHttp3Limits(limits: Partial<Http1Limits> = {}): Partial<Http3Limits> {
+  const shared: Record<string, number> = {}
+  for (const [name, value] of Object.entries(limits)) if (name in http3Limits) shared[name] = value
+  return shared
 }
 
 /** Of `limits`, those both protocols have: who bounds a body or a wait means every request. */

@@ -42,9 +42,13 @@ test('an option that is none is refused by its name, and not taken for the defau
     [{ fetch: { default: { fetch } } }, 'serve: fetch must be a function, or an object with a method fetch'],
     [{ onExchange: {} }, 'serve: onExchange must be a function'],
     [{ fetch, websocket: 'yes' }, 'serve: websocket must be true or false'],
-    [{ fetch, protocols: ['h3'] }, "serve: protocols must be a list of 'h2' and 'http/1.1', or of one of them"],
-    [{ fetch, protocols: [] }, "serve: protocols must be a list of 'h2' and 'http/1.1', or of one of them"],
-    [{ fetch, protocols: 'h2' }, "serve: protocols must be a list of 'h2' and 'http/1.1', or of one of them"],
+    [{ fetch, protocols: ['h3'] }, 'serve: HTTP/3 needs tls'],
+    [{ fetch, protocols: ['h3'], tls: {}, path: '/tmp/x' }, 'serve: HTTP/3 is not to be had on a Unix socket'],
+    [{ fetch, protocols: ['h4'] }, "serve: protocols must be a list of 'h3', 'h2' and 'http/1.1', or of some of them"],
+    [{ fetch, http3: { headTimeot: 1 } }, 'serve: there is no option http3.headTimeot; did you mean http3.headTimeout?'],
+    [{ fetch, altSvc: 'no' }, 'serve: altSvc must be true or false'],
+    [{ fetch, protocols: [] }, "serve: protocols must be a list of 'h3', 'h2' and 'http/1.1', or of some of them"],
+    [{ fetch, protocols: 'h2' }, "serve: protocols must be a list of 'h3', 'h2' and 'http/1.1', or of some of them"],
   ]
   for (const [options, message] of refused) assert.equal(await refusal(options), message)
 })

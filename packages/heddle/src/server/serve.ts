@@ -1,16 +1,27 @@
 import { checkOptionNames, UsageError } from '../http/index.ts'
 import { serverLimits } from '../h1/index.ts'
-import { listen, systemClock } from '../io/index.ts'
+import { listen, listenQuic, systemClock, type Clock, type Listener, type QuicListener } from '../io/index.ts'
+import { Advertiser } from './advertiser.ts'
 import { Connections, type Acceptor } from './connections.ts'
 import { expectTunnels } from '../web/index.ts'
 import { FetchExchange, FetchFace } from './fetch-exchange.ts'
 import { serveOptionNames } from './option-names.ts'
 import type { ServeOptions } from './options.ts'
-import { extendedProtocols, http1Options, http2Options, servedProtocols, tunnelledProtocols } from './protocol-options.ts'
+import type { Http3Options } from '../h3/index.ts'
+import {
+  extendedProtocols,
+  http1Options,
+  http2Options,
+  http3Options,
+  quicOptions,
+  servedProtocols,
+  tunnelledProtocols,
+  type ProtocolName,
+} from './protocol-options.ts'
 import { Server } from './server.ts'
 
 /**
- * Starts a server of HTTP/1.1 and HTTP/2; resolves when it listens. Rejects with the system's error
+ * Starts a server of HTTP/1.1 and HTTP/2, and of HTTP/3 if it is among the `protocols`; resolves when it listens. Rejects with the system's error
  * (EADDRINUSE, EACCES…), or UsageError for options that contradict each other or are none.
  *
  * ```ts
@@ -24,16 +35,63 @@ export async function serve(options: ServeOptions): Promise<Server> {
   const protocols = servedProtocols(options)
   const http1 = http1Options(options, clock)
   const http2 = http2Options(options, clock)
+  const http3 = http3Options(options, clock)
   const connections = new Connections({
     clock,
     acceptor: acceptor(options, face),
     http1: protocols.includes('http/1.1') ? http1 : undefined,
     http2: protocols.includes('h2') ? http2 : undefined,
+    http3: protocols.includes('h3') ? http3 : undefined,
     headTimeout: options.limits?.headTimeout ?? serverLimits.headTimeout,
     tunnels: extendedProtocols(options),
     onBug: face.report,
   })
-  const listener = await (options.listen ?? listen)({
+  const places = await openPlaces(options, protocols, connections, http3, face, clock)
+  const { listener, quic } = places
+  if (quic !== undefined && listener !== undefined && options.altSvc !== false) face.advertiser = new Advertiser(quic.address.port)
+  return new Server(clock, listener, quic, connections, tls !== undefined, face.tunnels)
+}
+
+interface Places {
+  readonly listener: Listener | undefined
+  readonly quic: QuicListener | undefined
+}
+
+/** Tries with a free port of TCP, until the one of UDP with its number is free, too. */
+const mostTries = 10
+
+/** Listens by TCP, by UDP, or by both at one port number. */
+async function openPlaces(
+  options: ServeOptions,
+  protocols: readonly ProtocolName[],
+  connections: Connections,
+  http3: Http3Options,
+  face: FetchFace,
+  clock: Clock,
+): Promise<Places> {
+  const byTcp = protocols.filter((name) => name !== 'h3')
+  for (let attempt = 1; ; attempt++) {
+    const listener = byTcp.length === 0 ? undefined : await openTcp(options, byTcp, connections, face, clock)
+    if (byTcp.length === protocols.length) return { listener, quic: undefined }
+    try {
+      return { listener, quic: await openQuic(options, listener?.address.port ?? options.port ?? 0, connections, http3, face, clock) }
+    } catch (error) {
+      await listener?.stop()
+      const isTaken = (error as NodeJS.ErrnoException).code === 'EADDRINUSE'
+      if (!isTaken || (options.port ?? 0) !== 0 || attempt === mostTries) throw error
+    }
+  }
+}
+
+function openTcp(
+  options: ServeOptions,
+  protocols: readonly ProtocolName[],
+  connections: Connections,
+  face: FetchFace,
+  clock: Clock,
+): Promise<Listener> {
+  const { tls } = options
+  return (options.listen ?? listen)({
     clock,
     hostname: options.hostname,
     port: options.port,
@@ -48,7 +106,30 @@ export async function serve(options: ServeOptions): Promise<Server> {
     onConnection: (accepted) => connections.accept(accepted),
     onError: face.report,
   })
-  return new Server(clock, listener, connections, tls !== undefined, face.tunnels)
+}
+
+function openQuic(
+  options: ServeOptions,
+  port: number,
+  connections: Connections,
+  http3: Http3Options,
+  face: FetchFace,
+  clock: Clock,
+): Promise<QuicListener> {
+  const { tls = {}, hostname, maxConnections, maxHandshakes, reusePort } = options
+  return listenQuic({
+    clock,
+    hostname,
+    port,
+    tls,
+    alpn: ['h3'],
+    maxConnections,
+    maxHandshakes,
+    reusePort,
+    quic: quicOptions(http3, options),
+    onConnection: (accepted) => connections.acceptQuic(accepted, tls.requestCert === true),
+    onError: face.report,
+  })
 }
 
 function acceptor(options: ServeOptions, face: FetchFace): Acceptor {

@@ -1,5 +1,5 @@
 import { checkOptionNames, HeddleError, type Address, type OptionNames } from '../http/index.ts'
-import { Alarm, systemClock, type Clock, type Listener, type TlsServerOptions } from '../io/index.ts'
+import { Alarm, systemClock, type Clock, type Listener, type QuicListener, type TlsServerOptions } from '../io/index.ts'
 import type { Connections } from './connections.ts'
 import type { Tunnels } from './fetch-tunnel.ts'
 import type { CloseOptions, ServerStats } from './options.ts'
@@ -10,10 +10,13 @@ const closeOptionNames: OptionNames<CloseOptions> = { deadline: true }
 /** ms between two looks at the connections that are left. */
 const lookEvery = 10
 
+const closed = new HeddleError('SHUTDOWN', 'the server is closed')
+
 /** A server that listens, made by `serve`. `await using` closes it gracefully at the end of the block. */
 export class Server implements AsyncDisposable {
   readonly #clock: Clock
-  readonly #listener: Listener
+  readonly #listener: Listener | undefined
+  readonly #quic: QuicListener | undefined
   readonly #connections: Connections
   readonly #secure: boolean
   readonly #tunnels: Tunnels | undefined
@@ -23,9 +26,18 @@ export class Server implements AsyncDisposable {
   /** Keeps the process running while it closes. */
   #hold: NodeJS.Timeout | undefined
 
-  constructor(clock: Clock, listener: Listener, connections: Connections, secure: boolean, tunnels: Tunnels | undefined) {
+  /** At least one of `listener` and `quic` is given. */
+  constructor(
+    clock: Clock,
+    listener: Listener | undefined,
+    quic: QuicListener | undefined,
+    connections: Connections,
+    secure: boolean,
+    tunnels: Tunnels | undefined,
+  ) {
     this.#clock = clock
     this.#listener = listener
+    this.#quic = quic
     this.#connections = connections
     this.#secure = secure
     this.#tunnels = tunnels
@@ -37,22 +49,22 @@ export class Server implements AsyncDisposable {
 
   /** Where it listens: address and port, or the path of a Unix socket with port 0. */
   get address(): Address {
-    return this.#listener.address
+    return (this.#listener ?? (this.#quic as QuicListener)).address
   }
 
   /** The port; 0 for a Unix socket. */
   get port(): number {
-    return this.#listener.address.port
+    return this.address.port
   }
 
   /** The address, or the path of the Unix socket. */
   get hostname(): string {
-    return this.#listener.address.address
+    return this.address.address
   }
 
   /** `http://host:port` without a slash at the end, `localhost` when it listens on all addresses; `unix:PATH`. */
   get url(): string {
-    const { address, port, family } = this.#listener.address
+    const { address, port, family } = this.address
     if (family === 'unix') return `unix:${address}`
     const host = address === '::' || address === '0.0.0.0' ? 'localhost' : family === 'IPv6' ? `[${address}]` : address
     return `${this.#secure ? 'https' : 'http'}://${host}:${port}`
@@ -60,7 +72,7 @@ export class Server implements AsyncDisposable {
 
   /** Counts of now and since the start. O(connections). */
   stats(): ServerStats {
-    return statsOf(this.#listener, this.#connections)
+    return statsOf(this.#listener, this.#quic, this.#connections)
   }
 
   /**
@@ -69,7 +81,8 @@ export class Server implements AsyncDisposable {
    * and `names` as they are. Throws UsageError for what cannot be used, and changes nothing then.
    */
   updateTls(tls: TlsServerOptions): void {
-    this.#listener.updateTls(tls)
+    this.#listener?.updateTls(tls)
+    this.#quic?.updateTls(tls)
   }
 
   /** Closes the connections that have no open exchange, and goes on listening. HTTP/2 clients are told by GOAWAY. */
@@ -85,13 +98,15 @@ export class Server implements AsyncDisposable {
 
   /** Lets the process live as long as it listens (the default). */
   ref(): this {
-    this.#listener.ref?.()
+    this.#listener?.ref?.()
+    this.#quic?.ref()
     return this
   }
 
   /** Lets the process end though it listens. Connections that stand keep it alive. */
   unref(): this {
-    this.#listener.unref?.()
+    this.#listener?.unref?.()
+    this.#quic?.unref()
     return this
   }
 
@@ -112,7 +127,8 @@ export class Server implements AsyncDisposable {
     this.#clock.set(this.#alarm, deadline)
     // The last connection may go between two looks, and alarms alone keep no process running.
     if (this.#clock === systemClock()) this.#hold = setInterval(() => {}, closeDeadline)
-    const stopped = this.#listener.stop()
+    this.#quic?.stop()
+    const stopped = this.#listener?.stop() ?? Promise.resolve()
     // A handler may have called, inside the run of an engine, where engines must not be told.
     this.#clock.soon(() => {
       this.#tunnels?.shutdown()
@@ -134,19 +150,29 @@ export class Server implements AsyncDisposable {
 
   /** Looks now and then whether the last connection is gone: engines know nothing of handshakes and last bytes. */
   #watch(): void {
-    if (this.#listener.connections > 0 || this.#connections.list.length > 0) {
+    if ((this.#listener?.connections ?? 0) > 0 || (this.#quic?.handshakes ?? 0) > 0 || this.#connections.list.length > 0) {
       this.#clock.set(this.#look, this.#clock.now() + lookEvery)
       return
     }
     this.#clock.clear(this.#alarm)
     clearInterval(this.#hold)
-    this.#closing?.resolve()
+    const quic = this.#quic
+    if (quic === undefined) this.#closing?.resolve()
+    // Its last words leave before the port closes.
+    else
+      this.#clock.soon(
+        () =>
+          void quic.close(closed).then(
+            () => this.#closing?.resolve(),
+            (error: unknown) => this.#closing?.reject(error),
+          ),
+      )
   }
 
   /** The deadline of `close` has come. */
   #cut(): void {
     this.#connections.abort(new HeddleError('SHUTDOWN', 'the server is closing'))
     // The engines' last words leave first.
-    this.#clock.soon(() => this.#clock.soon(() => this.#listener.destroyConnections()))
+    this.#clock.soon(() => this.#clock.soon(() => this.#listener?.destroyConnections()))
   }
 }

@@ -1,33 +1,38 @@
-import type { Listener } from '../io/index.ts'
+import type { Listener, QuicListener } from '../io/index.ts'
 import type { Connections, ProtocolCensus, ProtocolTotals } from './connections.ts'
 import type { ProtocolStats, ServerStats } from './options.ts'
 
+const none = { accepted: 0, refused: 0, handshakesRefused: 0, handshakesFailed: 0, acceptErrors: 0 }
+
 /** All counts of a server. O(connections). */
-export function statsOf(listener: Listener, connections: Connections): ServerStats {
-  const { counters } = listener
+export function statsOf(listener: Listener | undefined, quic: QuicListener | undefined, connections: Connections): ServerStats {
+  const tcp = listener?.counters ?? none
+  const udp = quic?.counters ?? none
   const { resets } = connections
   const census = connections.census()
   const http1 = protocolStats(connections.http1, census.http1)
   const http2 = protocolStats(connections.http2, census.http2)
+  const http3 = { ...protocolStats(connections.http3, census.http3), writes: quic?.datagrams.sendCalls ?? 0 }
   const { frames } = census.http2
   return {
-    connections: listener.connections,
+    connections: (listener?.connections ?? 0) + (quic?.connections ?? 0),
     idleConnections: census.idle,
-    handshakes: listener.handshakes,
-    exchanges: http1.exchanges + http2.exchanges,
+    handshakes: (listener?.handshakes ?? 0) + (quic?.handshakes ?? 0),
+    exchanges: http1.exchanges + http2.exchanges + http3.exchanges,
     deadlines: census.deadlines,
-    requests: http1.requests + http2.requests,
-    accepted: counters.accepted,
-    rejected: counters.refused + counters.handshakesRefused + connections.unspoken,
-    handshakesFailed: counters.handshakesFailed,
-    acceptErrors: counters.acceptErrors,
+    requests: http1.requests + http2.requests + http3.requests,
+    accepted: tcp.accepted + udp.accepted,
+    rejected: tcp.refused + tcp.handshakesRefused + connections.unspoken + udp.refused,
+    handshakesFailed: tcp.handshakesFailed + udp.handshakesFailed,
+    acceptErrors: tcp.acceptErrors,
     drained: connections.drained,
     drainAbandoned: connections.drainAbandoned,
     drainedBytes: connections.drainedBytes,
-    writes: http1.writes + http2.writes,
+    writes: http1.writes + http2.writes + http3.writes,
     bytesRead: http1.bytesRead + http2.bytesRead,
     bytesWritten: http1.bytesWritten + http2.bytesWritten,
     http1,
+    http3,
     http2: {
       ...http2,
       frames,
