@@ -148,6 +148,9 @@ test('Retire Prior To moves to a later id at once', () => {
     [0, 1],
   )
   assert.equal(ids.receiveNew(1, 0, idOf(1), tokenOf(1)), undefined)
+  assert.equal(ids.hasToSend, false, 'it is being retired')
+  ids.onAcked(1)
+  assert.equal(ids.receiveNew(1, 0, idOf(1), tokenOf(1)), undefined)
   assert.deepEqual(written((writer, packet) => ids.maybeWriteFrames(writer, packet)).frames, [[1]], 'a late one is retired')
 })
 
