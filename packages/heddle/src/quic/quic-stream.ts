@@ -53,7 +53,8 @@ export class Stream implements QuicStream, Scheduled {
   }
 
   get queued(): number {
-    return this.sending === undefined || this.sending.state >= Sending.Reset ? 0 : this.sending.buffer.unsent
+    const { sending, set } = this
+    return sending === undefined || sending.state >= Sending.Reset || set.isClosed ? 0 : sending.buffer.unsent
   }
 
   send(buffer: Uint8Array, start: number, limit: number, fin: boolean): boolean {
