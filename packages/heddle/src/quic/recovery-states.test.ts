@@ -131,7 +131,8 @@ class Account implements PacketFate {
 
   #expire(): void {
     const { recovery } = this
-    if (recovery.deadline === Infinity) return
+    // Nobody waits for hours.
+    if (recovery.deadline > this.now + 10_000_000) return
     this.now = Math.max(this.now, recovery.deadline)
     // Whoever is called again and again at one instant comes to an end, or to a probe.
     for (let turns = 0; recovery.deadline <= this.now; turns++) {
