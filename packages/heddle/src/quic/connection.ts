@@ -82,6 +82,8 @@ export class QuicConnection implements StreamOwner, PathOwner {
   #running: boolean
   /** The application was told that a run begins. */
   #isTelling: boolean
+  /** The application closed between two runs, and hears of what it caused in one more. */
+  #owesRun: boolean
   #dirty: boolean
   #keepAlive: boolean
   #isOver: boolean
@@ -109,6 +111,7 @@ export class QuicConnection implements StreamOwner, PathOwner {
     this.#deadlines = new Deadlines()
     this.#running = false
     this.#isTelling = false
+    this.#owesRun = false
     this.#dirty = false
     this.#keepAlive = false
     this.#isOver = false
@@ -247,6 +250,7 @@ export class QuicConnection implements StreamOwner, PathOwner {
   close(applicationError: number, reason: string): void {
     if (this.#isOver) return
     this.#isOver = true
+    this.#owesRun = !this.#running
     this.#startClosing({ code: applicationError, application: true, frameType: 0, reason })
     this.wake()
   }
@@ -473,7 +477,8 @@ export class QuicConnection implements StreamOwner, PathOwner {
   #enter(now: Instant): void {
     this.now = now
     this.#running = true
-    this.#isTelling = !this.#isOver
+    this.#isTelling = !this.#isOver || this.#owesRun
+    this.#owesRun = false
     if (this.#isTelling) this.application.startRun(now)
   }
 
