@@ -76,6 +76,7 @@ const names: Readonly<Record<string, string>> = {
   headers: '--header',
   requests: '--scenario',
   socketPath: '--unix',
+  tls: '--ca, --cert, --key',
   'tls.ca': '--ca',
   'tls.cert': '--cert',
   'tls.key': '--key',

@@ -50,6 +50,7 @@ describe('does not accept', () => {
     [[url, '--echo', 'any'], '--echo: is for WebSocket'],
     [['ws://x/', '--echo', 'other'], '--echo: expected same or any, found "other"'],
     [[url, '--ca', '/nowhere'], '--ca: /nowhere does not exist'],
+    [[url, '--ca', new URL('../package.json', import.meta.url).pathname], '--ca, --cert, --key: ca holds no certificate in PEM'],
     [[url, '--cert', '/dev/null'], '--cert: expected a text, found ""'],
     [
       [url, '--fail-if', 'p99'],

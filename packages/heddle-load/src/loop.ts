@@ -37,6 +37,9 @@ export const hopelessTime = 1_000
  * `maxBacklog` it is not begun at all, and counted as that.
  *
  *     warm-up ──▶ measuring ──duration, count, stop──▶ ending ──all ended, or grace is over──▶ over
+ *
+ * After `grace` nothing is begun any more. What is under way is cut then, but for the end of a count: there
+ * each request has its own time limit.
  */
 export class Loop {
   readonly measurement: Measurement
@@ -137,7 +140,9 @@ export class Loop {
     if (this.measurement.answered > 0 || this.#clock.now() - this.startedAt < hopelessTime) return
     this.gaveUp ??= message
     this.stop()
-    if (this.phase === 'ending') this.#cut()
+    this.#forgoAll()
+    this.#slots?.cut()
+    this.#maybeOver()
   }
 
   /** Nothing more becomes due; what is, may end within `grace`. */
@@ -159,25 +164,24 @@ export class Loop {
       if (this.#arrivals !== undefined) this.#arrive()
       if (this.phase === 'measuring') this.#end(now)
     } else {
-      this.#cut()
+      this.#forgoAll()
+      if (this.measurement.until < Infinity) this.#slots?.cut()
+      this.#maybeOver()
     }
   }
 
   #end(now: Instant): void {
     this.phase = 'ending'
     this.#clock.clear(this.#arrivalAlarm)
-    // Without an end of its own every request has its time limit, and nothing is waited for in vain.
-    this.#clock.set(this.#phaseAlarm, this.measurement.until === Infinity ? Infinity : now + this.#plan.grace)
+    this.#clock.set(this.#phaseAlarm, now + this.#plan.grace)
     this.#free.clear()
     this.onPhase('ending')
     this.#maybeOver()
   }
 
-  /** `grace` is over. */
-  #cut(): void {
+  /** What waits is not begun any more. */
+  #forgoAll(): void {
     for (let due = this.#backlog.shift(); due !== undefined; due = this.#backlog.shift()) this.#forgo(due)
-    this.#slots?.cut()
-    this.#maybeOver()
   }
 
   #maybeOver(): void {

@@ -60,6 +60,7 @@ describe('options that cannot be', () => {
     [{ url, tls: { cert: 'x' } }, 'run: tls.cert and run: tls.key go together'],
     [{ url, tls: { ca: '' } }, 'run: tls.ca: expected a text, found ""'],
     [{ url, tls: { rejectUnauthorized: 0 } }, 'run: tls.rejectUnauthorized: expected true or false, found 0'],
+    [{ url, tls: { ca: 'garbage' } }, 'run: tls: ca holds no certificate in PEM'],
     [{ url, tls: { sni: 'x' } }, 'run: there is no option tls.sni'],
     [{ url, conections: 3 }, 'run: there is no option conections; did you mean connections?'],
     [{ url, requests: [] }, 'run: requests: expected a list with at least one request, found an empty list'],

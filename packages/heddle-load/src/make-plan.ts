@@ -1,3 +1,4 @@
+import { Client } from 'heddle/client'
 import { checkOptionNames, UsageError, type OptionNames } from 'heddle/http'
 import {
   duration,
@@ -137,6 +138,13 @@ function readTls(tls: LoadTlsOptions | undefined, nameOf: NameOf): LoadTlsOption
   if ((tls.cert === undefined) !== (tls.key === undefined)) {
     throw new UsageError(`${nameOf('tls.cert')} and ${nameOf('tls.key')} go together`)
   }
+  try {
+    // It reads the certificates.
+    void new Client({ tls })
+  } catch (error) {
+    if (!(error instanceof UsageError)) throw error
+    throw new UsageError(`${nameOf('tls')}: ${error.message.replace(/^Client: (?:tls cannot be used: )?/, '')}`)
+  }
   return tls
 }
 
@@ -223,8 +231,7 @@ function fieldsOf(given: readonly string[], url: URL, kind: LoadKind, method: st
     if (!given.some((text, i) => i % 2 === 0 && text === name)) fields.push(name, value)
   }
   add('user-agent', `heddle-load/${version}`)
-  // The handshake of a WebSocket takes these from the URL.
-  if (kind !== 'websocket' && (url.username !== '' || url.password !== '')) {
+  if (url.username !== '' || url.password !== '') {
     const words = [url.username, url.password].map(decoded).join(':')
     add('authorization', `Basic ${Buffer.from(words).toString('base64')}`)
   }

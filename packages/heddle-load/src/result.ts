@@ -162,7 +162,7 @@ export function resultOf(plan: Plan, records: readonly ThreadRecord[], threshold
     connectionsOpened: sum(({ opened }) => opened),
     moved: all.moved,
     bytes: { received: all.bytesReceived, sent: all.bytesSent },
-    generator: { ...generator, limits: limitsOf(plan, generator) },
+    generator: { ...generator, limits: limitsOf(plan, generator, all.protocols.get('h1')) },
     thresholds: thresholds.map((threshold) =>
       judge(threshold, {
         duration: (metric) => durationOf(metric, all, missing),

@@ -26,3 +26,11 @@ test('so is being late', () => {
   deepEqual(limitsOf(open, { ...idle, lateness: { p99: 12 } }), ['it noticed that requests were due up to 12 ms late (p99)'])
   deepEqual(limitsOf(closed, { ...idle, loopDelay: { p99: 30 } }), ['its event loop was up to 30 ms late (p99)'])
 })
+
+test('so is asking HTTP/1.1 for what it has not', () => {
+  const plan = makePlan({ url: 'https://localhost/', streams: 10 })
+  deepEqual(limitsOf(plan, idle, 0), [])
+  deepEqual(limitsOf(plan, idle, 5), [
+    'the server chose HTTP/1.1, which has one request at a time on a connection: of 10 the others waited here',
+  ])
+})

@@ -16,8 +16,8 @@ const mostLate = 5
 /** An event loop whose timers are later than this, ms, sees answers late as well. */
 const mostDelay = 25
 
-/** Why a generator's figures are not to be trusted. */
-export function limitsOf(plan: Plan, { cpu, utilization, loopDelay, lateness }: GeneratorFacts): string[] {
+/** Why a generator's figures are not to be trusted. `http1Answers`: those that came over HTTP/1.1. */
+export function limitsOf(plan: Plan, { cpu, utilization, loopDelay, lateness }: GeneratorFacts, http1Answers = 0): string[] {
   const limits: string[] = []
   // An open loop that spins is always busy; what tells there is how late it is.
   const spins = plan.rate > 0 && plan.pacing === 'spin'
@@ -29,5 +29,8 @@ export function limitsOf(plan: Plan, { cpu, utilization, loopDelay, lateness }: 
     limits.push(`it noticed that requests were due up to ${durationInWords(lateness.p99)} late (p99)`)
   }
   if (loopDelay.p99 > mostDelay) limits.push(`its event loop was up to ${durationInWords(loopDelay.p99)} late (p99)`)
+  if (http1Answers > 0 && plan.streams > 1 && plan.kind !== 'websocket') {
+    limits.push(`the server chose HTTP/1.1, which has one request at a time on a connection: of ${plan.streams} the others waited here`)
+  }
   return limits
 }

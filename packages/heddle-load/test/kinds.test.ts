@@ -168,12 +168,12 @@ worldTest('WebSocket: who is refused is told why, and gives up', few, async (wor
   await world.complete(server.close())
 })
 
-worldTest('WebSocket: asks for another host than it connects to', few, async (world) => {
+worldTest('WebSocket: asks for another host than it connects to, as who the URL says', few, async (world) => {
   const hosts: string[] = []
   const server = await start(world, () => {}, {
     onExchange: (exchange) => ({
       onHead(head) {
-        hosts.push(head.authority)
+        hosts.push(head.authority, fieldValue(head.fields, 'authorization') ?? '')
         exchange.sendHead(responseHead(404), true)
       },
       onData() {},
@@ -183,8 +183,8 @@ worldTest('WebSocket: asks for another host than it connects to', few, async (wo
       onClose() {},
     }),
   })
-  await load(world, { url: 'ws://origin.test/', headers: { host: 'other.test' }, connections: 1, duration: 100 })
-  equal(hosts[0], 'other.test')
+  await load(world, { url: 'ws://a:b@origin.test/', headers: { host: 'other.test' }, connections: 1, duration: 100 })
+  deepEqual(hosts.slice(0, 2), ['other.test', 'Basic YTpi'])
   await world.complete(server.close())
 })
 

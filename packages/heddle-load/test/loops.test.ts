@@ -231,3 +231,15 @@ worldTest('of a duration and a number, what comes first is the end', few, async 
   near(small.perSecond, 10_000 / small.measured, 0.001, 'rate')
   await world.complete(server.close())
 })
+
+worldTest('a number of requests that a rate makes due is begun within grace, or not at all', few, async (world) => {
+  const server = await worldServer(world, { fetch: () => new Promise<Response>(() => {}) })
+  const before = world.now()
+  const options = { rate: 100, arrivals: 'uniform', count: 100, connections: 2, timeout: 2_000, grace: 3_000 } as const
+  const { requests, errors } = await load(world, options)
+  // Two at 0 and two at 2 s; grace is over at 4 s, a little before the next two. What is under way then has its own time limit.
+  deepEqual(requests, { due: 100, succeeded: 0, rejected: 0, failed: 4, unfinished: 0, dropped: 96 })
+  equal(errors['TOTAL_TIMEOUT']?.count, 4)
+  near(world.now() - before, 4_000, 0.05, 'time')
+  await world.complete(server.close({ deadline: 0 }))
+})
