@@ -124,7 +124,7 @@ export class UdpDriver implements UdpHandler {
     this.endpoint.closed = true
     // What connections have to say, their farewell above all, leaves first.
     this.#turn()
-    for (const connection of [...this.endpoint.connections]) connection.abandon(error)
+    for (const connection of this.endpoint.connections) connection.abandon(error)
     for (const { alarm } of this.#driven.values()) this.#clock.clear(alarm)
     this.#driven.clear()
     await this.#port?.close()
