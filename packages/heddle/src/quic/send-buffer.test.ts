@@ -50,6 +50,7 @@ test('whatever is written, lost and acknowledged: what is held is right, and wha
         const firstMissing = states.findIndex((state) => state !== 'arrived')
         assert.equal(buffer.base, firstMissing < 0 ? states.length : firstMissing)
         assert.equal(buffer.held, buffer.end - buffer.base)
+        if (buffer.held === 0) assert.equal(buffer.pinned, 0)
         for (let i = 0; i < buffer.lost.count; i++) {
           const from = buffer.lost.start(i)
           assert.deepEqual(read(buffer, from, buffer.lost.limit(i) - from), octets(from, buffer.lost.limit(i)))
@@ -98,6 +99,58 @@ test('memory is given back once, and what is written next to it meanwhile stays 
   write(two, 3_000, false)
   assert.deepEqual(read(one, 3_000, 3_000), octets(3_000, 6_000))
   assert.deepEqual(read(two, 0, 3_000), octets(0, 3_000))
+})
+
+test('tiny writes lie next to each other: what they pin is what they are, and one buffer', () => {
+  const buffer = new SendBuffer()
+  for (let i = 0; i < 100_000; i++) write(buffer, 1, i % 2 === 0)
+  assert.ok(buffer.pinned < 100_000 + 16_384, `${buffer.pinned} octets`)
+  assert.deepEqual(read(buffer, 0, 100_000), octets(0, 100_000))
+  buffer.next = 100_000
+  for (let i = 0; i < 100_000; i++) buffer.onAcked(i, i + 1)
+  assert.equal(buffer.pinned, 0)
+})
+
+test('a peer that never acknowledges the first octet pins no more than the chunk that it lies in, and what is under way', () => {
+  for (const owned of [false, true]) {
+    const buffer = new SendBuffer()
+    let most = 0
+    for (let i = 0; i < 2_000; i++) {
+      write(buffer, 1_500, owned)
+      const start = Math.max(1, buffer.next)
+      buffer.next = buffer.end
+      buffer.onLost(0, 1)
+      buffer.onAcked(start, buffer.end)
+      most = Math.max(most, buffer.pinned)
+    }
+    assert.ok(most <= 2 * 16_384, `${most} octets`)
+    assert.equal(buffer.held, 3_000_000)
+    assert.deepEqual(read(buffer, 0, 1), octets(0, 1))
+    buffer.onAcked(0, 1)
+    assert.equal(buffer.held, 0)
+    assert.equal(buffer.pinned, 0)
+  }
+})
+
+test('what has arrived in the middle is let go, and what lies beside it is read as before', () => {
+  const buffer = new SendBuffer()
+  for (let i = 0; i < 10; i++) write(buffer, 1_000, true)
+  buffer.next = 10_000
+  // The chunk from 3,000 on arrives in pieces, and parts of its neighbours with them.
+  buffer.onAcked(3_500, 4_200)
+  assert.equal(buffer.pinned, 10_000)
+  buffer.onAcked(2_900, 3_500)
+  assert.equal(buffer.pinned, 9_000)
+  buffer.onLost(0, 10_000)
+  assert.deepEqual([buffer.lost.limit(0), buffer.lost.start(1)], [2_900, 4_200])
+  assert.deepEqual(read(buffer, 0, 2_900), octets(0, 2_900))
+  assert.deepEqual(read(buffer, 4_200, 5_800), octets(4_200, 10_000))
+  // The last one, too: what is written then stands behind it.
+  buffer.onAcked(9_000, 10_000)
+  assert.equal(buffer.pinned, 8_000)
+  write(buffer, 10, false)
+  write(buffer, 600, true)
+  assert.deepEqual(read(buffer, 10_000, 610), octets(10_000, 10_610))
 })
 
 test('what was lost and arrives after all is not sent again', () => {

@@ -11,14 +11,17 @@ const fewOctets = 512
 /** What is copied between two chunks of the caller's, and has no more octets than this, gets no buffer of a pool. */
 const headerSize = 64
 
+const none = new Uint8Array(0)
+
 interface Chunk {
-  readonly buffer: Uint8Array
+  /** Empty when all of it has arrived before what lies in front of it. */
+  buffer: Uint8Array
   /** The offset of `buffer[0]` in the stream. */
   readonly offset: number
   /** Behind the last octet. */
   limit: number
-  /** Memory of ours with room behind `limit`. */
-  readonly isOurs: boolean
+  /** Memory of ours, with room behind `limit` or not. */
+  isOurs: boolean
 }
 
 /**
@@ -29,7 +32,8 @@ interface Chunk {
  *      │ lost, or     │ never sent   │
  *      │ under way    │              │
  *
- * Acknowledged octets are let go as soon as nothing before them is missing.
+ * Chunks are let go as soon as all of their octets are acknowledged, whatever is missing before them: a
+ * peer that never acknowledges the first octet pins no more than what is under way.
  */
 export class SendBuffer {
   /** All before this offset has arrived. */
@@ -60,9 +64,16 @@ export class SendBuffer {
     return this.end - this.next
   }
 
-  /** Octets of memory that are held, about. */
+  /** Octets from the first that is not acknowledged on. */
   get held(): number {
     return this.end - this.base
+  }
+
+  /** Octets of memory that are pinned. */
+  get pinned(): number {
+    let count = 0
+    for (const { buffer } of this.#chunks) count += buffer.length
+    return count
   }
 
   /** Appends a copy of `buffer[start, limit)`. */
@@ -120,7 +131,7 @@ export class SendBuffer {
     if (limit <= this.base) return
     this.lost.remove(start, limit)
     if (start > this.base) {
-      this.#acknowledged.add(start, limit)
+      if (this.#acknowledged.add(start, limit)) this.#releaseWithin(start, limit)
       return
     }
     this.base = limit
@@ -156,6 +167,20 @@ export class SendBuffer {
     if (count === 0) return
     this.#chunks.splice(0, count)
     this.#near = Math.max(0, this.#near - count)
+  }
+
+  /** Lets go of the chunks with octets of `[start, limit)`, which arrived, that have arrived in all. */
+  #releaseWithin(start: number, limit: number): void {
+    const chunks = this.#chunks
+    const acknowledged = this.#acknowledged
+    for (let index = this.#find(start); index < chunks.length; index++) {
+      const chunk = chunks[index] as Chunk
+      if (chunk.offset >= limit) return
+      if (chunk.buffer.length === 0 || !acknowledged.containsRange(chunk.offset, chunk.offset + chunk.limit)) continue
+      release(chunk)
+      chunk.buffer = none
+      chunk.isOurs = false
+    }
   }
 
   /** The index of the chunk with octet `offset`. */
