@@ -17,6 +17,7 @@ const nobody: QuicStreamHandler = {
 export class Stream implements QuicStream, Scheduled {
   previous: Linked | undefined
   next: Linked | undefined
+  place: number
   readonly id: number
   handler: QuicStreamHandler
   readonly set: StreamSet
@@ -38,6 +39,7 @@ export class Stream implements QuicStream, Scheduled {
   constructor(id: number, set: StreamSet, sending: SendHalf | undefined, receiving: ReceiveHalf | undefined) {
     this.previous = undefined
     this.next = undefined
+    this.place = -1
     this.id = id
     this.handler = nobody
     this.set = set

@@ -7,6 +7,7 @@ import { Schedule, type Scheduled } from './schedule.ts'
 class Item implements Scheduled {
   previous: Linked | undefined = undefined
   next: Linked | undefined = undefined
+  place = -1
   isReady = false
   readonly id: number
   urgency: number

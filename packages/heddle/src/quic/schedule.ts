@@ -1,8 +1,8 @@
 import { List, type Linked } from '../bytes/index.ts'
+import { IdHeap, type Placed } from './id-heap.ts'
 
 /** What stands in a {@link Schedule}. */
-export interface Scheduled extends Linked {
-  readonly id: number
+export interface Scheduled extends Linked, Placed {
   /** 0 (first) to 7 (RFC 9218 §4.1). */
   urgency: number
   incremental: boolean
@@ -16,13 +16,16 @@ export interface Scheduled extends Linked {
  * then those that share, in turns.
  */
 export class Schedule<T extends Scheduled> {
-  /** Two lists for each urgency: one by one, in turns. */
-  readonly #lists: readonly List<T>[]
-  /** Bit n: list n is not empty. */
+  /** By urgency: those that are served one by one. */
+  readonly #ordered: readonly IdHeap<T>[]
+  /** By urgency: those that take turns. */
+  readonly #shared: readonly List<T>[]
+  /** Bit 2n: somebody of urgency n is served one by one; bit 2n + 1: somebody takes turns. */
   #occupied: number
 
   constructor() {
-    this.#lists = Array.from({ length: 16 }, () => new List<T>())
+    this.#ordered = Array.from({ length: 8 }, () => new IdHeap<T>())
+    this.#shared = Array.from({ length: 8 }, () => new List<T>())
     this.#occupied = 0
   }
 
@@ -30,44 +33,39 @@ export class Schedule<T extends Scheduled> {
   get first(): T | undefined {
     const occupied = this.#occupied
     if (occupied === 0) return undefined
-    return (this.#lists[31 - Math.clz32(occupied & -occupied)] as List<T>).first
+    const lowest = 31 - Math.clz32(occupied & -occupied)
+    return ((lowest & 1) === 0 ? this.#ordered : this.#shared)[lowest >> 1]?.first
   }
 
   /** Adds a stream that may stand in it already. */
   add(stream: T): void {
     if (stream.isReady) return
-    const index = indexOf(stream)
-    const list = this.#lists[index] as List<T>
+    const { urgency, incremental } = stream
     stream.isReady = true
-    this.#occupied |= 1 << index
-    if (stream.incremental) return list.append(stream)
-    let { last } = list
-    if (last === undefined || last.id < stream.id) return list.append(stream)
-    for (let before = last.previous as T | undefined; before !== undefined && before.id > stream.id;) {
-      last = before
-      before = before.previous as T | undefined
-    }
-    list.insertBefore(stream, last)
+    this.#occupied |= bitOf(stream)
+    if (incremental) (this.#shared[urgency] as List<T>).append(stream)
+    else (this.#ordered[urgency] as IdHeap<T>).add(stream)
   }
 
+  /** Takes a stream out that need not stand in it, and is as urgent as when it was added. */
   remove(stream: T): void {
     if (!stream.isReady) return
-    const index = indexOf(stream)
-    const list = this.#lists[index] as List<T>
+    const { urgency, incremental } = stream
+    const streams = incremental ? (this.#shared[urgency] as List<T>) : (this.#ordered[urgency] as IdHeap<T>)
     stream.isReady = false
-    list.remove(stream)
-    if (list.length === 0) this.#occupied &= ~(1 << index)
+    streams.remove(stream)
+    if (streams.length === 0) this.#occupied &= ~bitOf(stream)
   }
 
   /** A frame of `stream` was sent: if it shares, it is the others' turn. */
   rotate(stream: T): void {
     if (!stream.incremental || !stream.isReady || stream.next === undefined) return
-    const list = this.#lists[indexOf(stream)] as List<T>
+    const list = this.#shared[stream.urgency] as List<T>
     list.remove(stream)
     list.append(stream)
   }
 }
 
-function indexOf(stream: Scheduled): number {
-  return stream.urgency * 2 + (stream.incremental ? 1 : 0)
+function bitOf({ urgency, incremental }: Scheduled): number {
+  return 1 << (urgency * 2 + (incremental ? 1 : 0))
 }
