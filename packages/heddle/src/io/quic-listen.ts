@@ -29,6 +29,8 @@ export interface ListenQuicOptions {
   readonly maxHandshakes?: number | undefined
   /** Processes share the port by SO_REUSEPORT. Default false. */
   readonly reusePort?: boolean | undefined
+  /** 32 octets that tokens and stateless resets are made with: processes that share a port share them. Default: random. */
+  readonly key?: Uint8Array | undefined
   readonly quic?: Partial<QuicOptions> | undefined
   /** A connection's handshake is complete: returns what runs on it. A throw closes that connection. */
   onConnection(accepted: AcceptedQuic): QuicApplication
@@ -98,6 +100,12 @@ class Arriving implements QuicApplication {
 
 const nobody: QuicStreamHandler = { onData() {}, onReset() {}, onStopSending() {}, onSent() {}, onClose() {} }
 
+/** Why QUIC is not to be had in this process, in plain words; undefined: it is. */
+export function quicObstacle(): string | undefined {
+  const native = loadNative()
+  return 'unavailable' in native ? native.unavailable : undefined
+}
+
 /** Starts to listen for QUIC. Rejects with the system's error, or UsageError where QUIC is not to be had or options cannot be used. */
 export async function listenQuic(options: ListenQuicOptions): Promise<QuicListener> {
   const native = loadNative()
@@ -123,7 +131,7 @@ class NativeListener implements QuicListener {
   }
 
   async start(): Promise<void> {
-    const { clock, hostname, port, maxConnections = Infinity, maxHandshakes = 1000, reusePort, quic } = this.#options
+    const { clock, hostname, port, maxConnections = Infinity, maxHandshakes = 1000, reusePort, key, quic } = this.#options
     this.#driver = await UdpDriver.open(
       this.#native.udp,
       { host: hostname, port, reusePort },
@@ -131,6 +139,7 @@ class NativeListener implements QuicListener {
       { onError: (error) => this.#report(error) },
       {
         crypto: this.#native.crypto,
+        key,
         connection: quic,
         server: {
           openTls: (transportParameters, handler) => this.#tls.server({ transportParameters }, handler),

@@ -27,5 +27,6 @@ export const serveOptionNames: OptionNames<ServeOptions> = {
   listen: true,
   backlog: true,
   reusePort: true,
+  quicKey: true,
   exclusive: true,
 }

@@ -112,6 +112,11 @@ export interface ServeOptions {
   readonly backlog?: number
   /** Several processes share the port (SO_REUSEPORT, Node ≥ 23.1; ignored before). Default false. */
   readonly reusePort?: boolean
+  /**
+   * 32 secret octets that HTTP/3's tokens and stateless resets are made with. Processes that share a port have the same,
+   * so that each takes the tokens of the others and can tell a client that its connection is gone. Default: random.
+   */
+  readonly quicKey?: Uint8Array
   /** In a cluster's worker: not shared with the others. Default false. */
   readonly exclusive?: boolean
 }

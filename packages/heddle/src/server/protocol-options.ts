@@ -13,8 +13,11 @@ const allProtocols: readonly ProtocolName[] = ['h3', 'h2', 'http/1.1']
 const usualProtocols: readonly ProtocolName[] = ['h2', 'http/1.1']
 
 /** The protocols to serve, best first. Throws UsageError for none, and for a name that is no protocol here. */
-export function servedProtocols({ protocols = usualProtocols, tls, path, altSvc = true }: ServeOptions): readonly ProtocolName[] {
+export function servedProtocols({ protocols = usualProtocols, tls, path, altSvc = true, quicKey }: ServeOptions): readonly ProtocolName[] {
   if (typeof altSvc !== 'boolean') throw new UsageError('serve: altSvc must be true or false')
+  if (quicKey !== undefined && !(quicKey instanceof Uint8Array && quicKey.length === 32)) {
+    throw new UsageError('serve: quicKey must be 32 octets')
+  }
   const names = (Array.isArray(protocols) ? protocols : []).map((name: unknown) => (name === 'h1' ? 'http/1.1' : name)) as ProtocolName[]
   if (names.length === 0 || !names.every((name) => allProtocols.includes(name))) {
     throw new UsageError("serve: protocols must be a list of 'h3', 'h2' and 'http/1.1', or of some of them")

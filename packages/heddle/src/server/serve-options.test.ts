@@ -46,6 +46,8 @@ test('an option that is none is refused by its name, and not taken for the defau
     [{ fetch, protocols: ['h3'], tls: {}, path: '/tmp/x' }, 'serve: HTTP/3 is not to be had on a Unix socket'],
     [{ fetch, protocols: ['h4'] }, "serve: protocols must be a list of 'h3', 'h2' and 'http/1.1', or of some of them"],
     [{ fetch, http3: { headTimeot: 1 } }, 'serve: there is no option http3.headTimeot; did you mean http3.headTimeout?'],
+    [{ fetch, quicKey: new Uint8Array(31) }, 'serve: quicKey must be 32 octets'],
+    [{ fetch, quicKey: 'x'.repeat(32) }, 'serve: quicKey must be 32 octets'],
     [{ fetch, altSvc: 'no' }, 'serve: altSvc must be true or false'],
     [{ fetch, protocols: [] }, "serve: protocols must be a list of 'h3', 'h2' and 'http/1.1', or of some of them"],
     [{ fetch, protocols: 'h2' }, "serve: protocols must be a list of 'h3', 'h2' and 'http/1.1', or of some of them"],

@@ -116,7 +116,7 @@ function openQuic(
   face: FetchFace,
   clock: Clock,
 ): Promise<QuicListener> {
-  const { tls = {}, hostname, maxConnections, maxHandshakes, reusePort } = options
+  const { tls = {}, hostname, maxConnections, maxHandshakes, reusePort, quicKey } = options
   return listenQuic({
     clock,
     hostname,
@@ -126,6 +126,7 @@ function openQuic(
     maxConnections,
     maxHandshakes,
     reusePort,
+    key: quicKey,
     quic: quicOptions(http3, options),
     onConnection: (accepted) => connections.acceptQuic(accepted, tls.requestCert === true),
     onError: face.report,
