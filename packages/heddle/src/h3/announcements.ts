@@ -21,8 +21,9 @@ export class Announcements {
 
   /** What the peer allows, if it is not what it was. */
   tellReady(): void {
-    const { handler, peer, lifetime, isServer, exchanges } = this.#owner
-    const mostExchanges = isServer ? 0 : exchanges.openable + exchanges.open
+    const { handler, peer, lifetime, isServer, exchanges, limits } = this.#owner
+    // Streams QUIC is not done with yet are open for it, and will not be for long.
+    const mostExchanges = isServer ? limits.maxConcurrentStreams : Math.max(this.#mostExchanges, exchanges.openable + exchanges.open)
     const { enableConnectProtocol } = peer
     if (this.#mostExchanges >= 0 && enableConnectProtocol === this.#extendedConnect) return
     this.#mostExchanges = mostExchanges
