@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { Budget, parsePriority, UsageError } from '../http/index.ts'
+import { Budget, parsePriority, readOrigins, UsageError } from '../http/index.ts'
 import { Windows } from './flow.ts'
-import { readOrigins, stageOrigins } from './origin.ts'
+import { stageOrigins } from './origin.ts'
 import { Settings } from './settings.ts'
 import { Staging } from './staging.ts'
 

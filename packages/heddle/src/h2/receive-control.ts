@@ -1,8 +1,7 @@
 import { latin1Slice } from '../bytes/index.ts'
-import { parsePriority, PeerError } from '../http/index.ts'
+import { parsePriority, PeerError, readOrigins } from '../http/index.ts'
 import type { Connection } from './connection.ts'
 import { ErrorCode, errorName, Flag, readUint31, readUint32 } from './frame.ts'
-import { readOrigins } from './origin.ts'
 import { Phase } from './state.ts'
 
 /** Credit of less than this, given when it is needed, makes us send tiny frames. */

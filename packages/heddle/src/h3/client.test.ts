@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict'
-import { CancelReason, requestHead, UsageError } from '../http/index.ts'
+import { CancelReason, originsPayload, requestHead, UsageError } from '../http/index.ts'
 import { clientScript, ErrorCode, getHead } from '../testing/h3-peer.ts'
 import { recordingHandler } from '../testing/recording.ts'
 import { worldTest } from '../testing/seeds.ts'
+import { FrameType } from './frame.ts'
 import { SettingId } from './settings.ts'
 
 const seeds = { seeds: 6 }
@@ -169,4 +170,13 @@ worldTest('a server that answers without end is stopped: 1xx, fields, field bloc
   )
   for (const id of [0, 4, 8]) peer.wantStopSending('it is told', peer.wantStream('it', id), ErrorCode.ExcessiveLoad)
   peer.wantOpen('the connection stands')
+})
+
+worldTest('a server says which origins it answers for (RFC 9412)', seeds, (world) => {
+  const { peer, engine } = clientScript(world)
+  assert.equal(engine.originSet, undefined)
+  const payload = originsPayload(['https://a.test', 'https://b.test:8443'])
+  peer.control.send({ type: 'UNKNOWN', frameType: FrameType.Origin, payload })
+  peer.wantOpen('it may')
+  assert.deepEqual([...(engine.originSet ?? [])], ['https://a.test', 'https://b.test:8443'])
 })

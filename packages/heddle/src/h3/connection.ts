@@ -63,6 +63,9 @@ export abstract class Connection implements HttpConnection, QuicApplication {
   /** A run is under way: what is told to handlers is told in it. */
   isRunning: boolean
 
+  /** What the peer's `origins` are (RFC 9412), or undefined while it has not said. */
+  originSet: Set<string> | undefined
+
   readonly #date: { httpDate(): string } | undefined
   /** Streams on which something was sent between two runs. */
   readonly #untimed: Stream[]
@@ -87,6 +90,7 @@ export abstract class Connection implements HttpConnection, QuicApplication {
     this.transport = transport
     this.now = Math.ceil(now)
     this.isRunning = false
+    this.originSet = undefined
     this.peer = new Settings()
     this.peerResets = new Budget(limits.resetBurst, limits.resetRate)
     this.provokedResets = new Budget(limits.resetBurst, limits.resetRate)
@@ -104,11 +108,11 @@ export abstract class Connection implements HttpConnection, QuicApplication {
     this.#untimed = []
     this.#settingsDeadline = Infinity
     this.#ready = false
-    this.#saySettings()
+    this.#saySettings(options.origins)
   }
 
   /** RFC 9114 §6.2.1: SETTINGS are the first frame. Something that means nothing is among and behind them (RFC 9114 §7.2.4.1). */
-  #saySettings(): void {
+  #saySettings(origins: readonly string[] | undefined): void {
     const { limits, info } = this
     const settings: number[] = [SettingId.QpackMaxTableCapacity, limits.headerTableSize]
     // RFC 9114 §4.2.2: there is no limit where none is said.
@@ -120,6 +124,7 @@ export abstract class Connection implements HttpConnection, QuicApplication {
     const frame = new Uint8Array(frameHeaderSize(reserved, 0))
     writeFrameHeader(frame, 0, reserved, 0)
     this.streams.sendControl(frame)
+    if (origins !== undefined && this.isServer) this.streams.sendOrigins(origins)
   }
 
   // ── QuicApplication: the run ────────────────────────────────────────────────────────────────────

@@ -1,8 +1,8 @@
 import { FrameHeader, FrameType } from './frame.ts'
 
 const none = new Uint8Array(0)
-/** The longest payload of a frame of the control stream that is read: SETTINGS and PRIORITY_UPDATE have no need for more. */
-const longestPayload = 4_096
+/** The longest payload of a frame of the control stream that is read: SETTINGS, ORIGIN and PRIORITY_UPDATE have no need for more. */
+const longestPayload = 16_384
 
 /** Who is told of the frames of a control stream. Each returns false when the connection is over. */
 export interface ControlFrames {
@@ -101,6 +101,7 @@ export function isControlFrame(type: number): boolean {
     type === FrameType.CancelPush ||
     type === FrameType.Settings ||
     type === FrameType.Goaway ||
+    type === FrameType.Origin ||
     type === FrameType.MaxPushId ||
     type === FrameType.PriorityUpdate ||
     type === FrameType.PushPriorityUpdate

@@ -1,6 +1,6 @@
 import { varintSize, writeVarint } from '../bytes/index.ts'
 
-/** RFC 9114 §7.2, RFC 9218 §7.2. */
+/** RFC 9114 §7.2, RFC 9218 §7.2, RFC 9412 §2. */
 export const FrameType = {
   Data: 0x0,
   Headers: 0x1,
@@ -8,6 +8,7 @@ export const FrameType = {
   Settings: 0x4,
   PushPromise: 0x5,
   Goaway: 0x7,
+  Origin: 0xc,
   MaxPushId: 0xd,
   PriorityUpdate: 0xf0700,
   PushPriorityUpdate: 0xf0701,

@@ -8,4 +8,6 @@ export interface Http3Options {
   readonly extendedConnect?: boolean
   /** Server: where the `date` field comes from when the handler gave none. Default: no such field is added. */
   readonly date?: { httpDate(): string } | undefined
+  /** Server: origins (`https://a.test`) this connection answers for, told in an ORIGIN frame (RFC 9412). Default: none is sent. */
+  readonly origins?: readonly string[]
 }

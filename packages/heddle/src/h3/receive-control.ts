@@ -1,5 +1,5 @@
 import { ByteReader, latin1Slice } from '../bytes/index.ts'
-import { parsePriority } from '../http/index.ts'
+import { parsePriority, readOrigins } from '../http/index.ts'
 import type { Connection } from './connection.ts'
 import { isControlFrame, type ControlFrames } from './control-frames.ts'
 import { ErrorCode, FrameType, isHttp2Frame } from './frame.ts'
@@ -48,9 +48,9 @@ export class ControlReceiver implements ControlFrames {
   }
 
   tooLong(type: number): void {
-    if (type === FrameType.Settings || type === FrameType.PriorityUpdate || type === FrameType.PushPriorityUpdate) {
-      this.#fail(ErrorCode.ExcessiveLoad, 'a frame too long to be meant')
-    } else this.#fail(ErrorCode.FrameError, 'a frame longer than what is in it')
+    const isNumber = type === FrameType.Goaway || type === FrameType.MaxPushId || type === FrameType.CancelPush
+    if (isNumber) this.#fail(ErrorCode.FrameError, 'a frame longer than what is in it')
+    else this.#fail(ErrorCode.ExcessiveLoad, 'a frame too long to be meant')
   }
 
   receiveFrame(type: number, buffer: Uint8Array, start: number, limit: number): boolean {
@@ -61,6 +61,9 @@ export class ControlReceiver implements ControlFrames {
       case FrameType.PriorityUpdate:
       case FrameType.PushPriorityUpdate:
         this.#receivePriorityUpdate(type, buffer, start, limit)
+        break
+      case FrameType.Origin:
+        this.#receiveOrigin(buffer, start, limit)
         break
       default:
         this.#receiveNumber(type, buffer, start, limit)
@@ -86,6 +89,14 @@ export class ControlReceiver implements ControlFrames {
     const code = owner.peer.read(buffer, start, limit)
     if (code !== ErrorCode.NoError) this.#fail(code, 'a setting that must not be')
     else owner.settingsCame()
+  }
+
+  #receiveOrigin(buffer: Uint8Array, start: number, limit: number): void {
+    const owner = this.#owner
+    // RFC 9412 §2, RFC 8336 §2.1: servers ignore it.
+    if (!this.#spend() || owner.isServer) return
+    owner.originSet ??= new Set()
+    readOrigins(buffer, start, limit, owner.originSet)
   }
 
   /** GOAWAY, MAX_PUSH_ID, CANCEL_PUSH: a number and nothing else. */

@@ -89,10 +89,11 @@ export class Receiver {
       case FrameType.CancelPush:
       case FrameType.Settings:
       case FrameType.Goaway:
+      case FrameType.Origin:
       case FrameType.MaxPushId:
       case FrameType.PriorityUpdate:
       case FrameType.PushPriorityUpdate:
-        // RFC 9114 §7.2, RFC 9218 §7.2
+        // RFC 9114 §7.2, RFC 9218 §7.2, RFC 9412 §2
         return this.#unexpected('a frame of the control stream on a request stream')
       default:
         if (isHttp2Frame(type)) return this.#unexpected('a frame of HTTP/2')

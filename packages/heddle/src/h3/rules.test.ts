@@ -27,6 +27,11 @@ type Case = readonly [why: string, code: number, send: (peer: Http3Peer, stream:
 
 /** What a client may not do. The stream is a request's. */
 const clientFaults: readonly Case[] = [
+  [
+    'ORIGIN on a request stream (RFC 9412 §2)',
+    ErrorCode.FrameUnexpected,
+    (_, stream) => stream.send({ type: 'UNKNOWN', frameType: FrameType.Origin, payload }),
+  ],
   ['DATA before the head (RFC 9114 §4.1)', ErrorCode.FrameUnexpected, (_, stream) => stream.send(data)],
   [
     'HEADERS after trailers (RFC 9114 §4.1)',

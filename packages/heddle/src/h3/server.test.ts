@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
-import { CancelReason, responseHead, type Exchange } from '../http/index.ts'
+import { CancelReason, responseHead, UsageError, type Exchange } from '../http/index.ts'
 import { ErrorCode, getFields, postFields, serverScript } from '../testing/h3-peer.ts'
 import { recordingHandler, RecordingConnection, type Recording } from '../testing/recording.ts'
 import { worldTest } from '../testing/seeds.ts'
-import { StreamType } from './frame.ts'
+import { FrameType, StreamType } from './frame.ts'
 import { SettingId } from './settings.ts'
 
 const seeds = { seeds: 6 }
@@ -25,6 +25,18 @@ worldTest('SETTINGS are the first frame, on a stream of their own, and QPACK has
   assert.ok([...values.keys()].some((id) => (id - 0x21) % 0x1f === 0))
   peer.theirs(StreamType.Encoder)
   peer.theirs(StreamType.Decoder)
+})
+
+worldTest('the origins a server answers for are told behind SETTINGS (RFC 9412); what a client says of such is ignored', seeds, (world) => {
+  const { peer } = serverScript(world, { options: { origins: ['https://a.test'] } })
+  const control = peer.theirs(StreamType.Control)
+  peer.wantFrame('SETTINGS', control, { type: 'SETTINGS' })
+  let frame = peer.wantFrame('what means nothing', control, { type: 'UNKNOWN' })
+  if (frame.frameType !== FrameType.Origin) frame = peer.wantFrame('ORIGIN', control, { type: 'UNKNOWN', frameType: FrameType.Origin })
+  assert.equal(Buffer.from(frame.payload).toString('latin1'), '\0\x0ehttps://a.test')
+  peer.control.send({ type: 'UNKNOWN', frameType: FrameType.Origin, payload: frame.payload })
+  peer.wantOpen('it is ignored')
+  assert.throws(() => serverScript(world, { options: { origins: ['https://a.test/path'] } }), UsageError)
 })
 
 worldTest('a response with 1xx, content, trailers and a date', seeds, (world) => {

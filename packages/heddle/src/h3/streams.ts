@@ -1,4 +1,5 @@
 import { varintSize, writeVarint } from '../bytes/index.ts'
+import { originsPayload } from '../http/index.ts'
 import type { QuicStream, QuicStreamHandler } from '../quic/index.ts'
 import type { Connection } from './connection.ts'
 import { ControlReader } from './control-frames.ts'
@@ -49,6 +50,14 @@ export class Streams {
     const size = varintSize(id)
     const frame = new Uint8Array(frameHeaderSize(FrameType.Goaway, size) + size)
     writeVarint(frame, writeFrameHeader(frame, 0, FrameType.Goaway, size), id)
+    this.sendControl(frame)
+  }
+
+  /** RFC 9412. Throws UsageError for what is no origin. */
+  sendOrigins(origins: readonly string[]): void {
+    const payload = originsPayload(origins)
+    const frame = new Uint8Array(frameHeaderSize(FrameType.Origin, payload.length) + payload.length)
+    frame.set(payload, writeFrameHeader(frame, 0, FrameType.Origin, payload.length))
     this.sendControl(frame)
   }
 

@@ -36,6 +36,7 @@ export { badLength, contentLength, declaredLength, heldLength, lengthFault, noLe
 export { Head, requestHead, responseHead } from './head.ts'
 export { isIdempotent, isSafe } from './method.ts'
 export { checkLimits, checkOptionNames, type OptionNames } from './option-names.ts'
+export { originsPayload, readOrigins } from './origin.ts'
 export { defaultPriority, parsePriority, priorityValue, type Priority } from './priority.ts'
 export { checkRequest } from './request-check.ts'
 export { isBodiless, reasonPhrase } from './status.ts'
