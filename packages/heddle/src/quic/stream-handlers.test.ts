@@ -81,6 +81,27 @@ describe('a sender that is held back (RFC 9000 §4.1)', () => {
     assert.equal(end.hasFrames, false)
   })
 
+  test('and is given credit has nothing to say of the limit of before, though that was lost', () => {
+    const end = new StreamEnd(false, { peer: { initialMaxStreamDataUni: 100, initialMaxData: 5 } })
+    const { stream } = end.open(false)
+    stream.send(octets(0, 10), 0, 10, false)
+    const [sent] = end.writeAll()
+    assert.ok(sent)
+    end.set.receiveMaxData(50)
+    end.frames()
+    end.lost(sent)
+    assert.deepEqual(end.frames(), [{ type: 'STREAM', streamId: 2, offset: 0, data: octets(0, 5), fin: false }])
+    // Nor was it waiting to be said.
+    stream.send(octets(10, 60), 0, 50, false)
+    assert.ok(end.write())
+    assert.ok(end.set.blocked.isInFlight)
+    end.set.receiveMaxData(100)
+    assert.deepEqual(
+      end.frames().map(({ type }) => type),
+      ['STREAM'],
+    )
+  })
+
   test('and resets the stream has nothing to be held back any more', () => {
     const end = new StreamEnd(false, { peer: { initialMaxStreamDataUni: 0 } })
     const { stream } = end.open(false)

@@ -2,12 +2,13 @@ import { FrameType } from './frame-type.ts'
 import { ReceiveWindow, SendWindow } from './flow.ts'
 import { Queue } from './queue.ts'
 import { Stream } from './quic-stream.ts'
-import { Receiving, ReceiveHalf } from './receive-stream.ts'
+import { Receiving, type ReceiveHalf } from './receive-stream.ts'
 import { Schedule } from './schedule.ts'
-import { Sending, SendHalf } from './send-stream.ts'
+import { Sending, type SendHalf } from './send-stream.ts'
 import { SentValue } from './sent-value.ts'
 import type { QuicStream, QuicStreamHandler } from './stream.ts'
 import { StreamIds } from './stream-ids.ts'
+import { makeStream, receiverOf, senderOf } from './stream-lookup.ts'
 import { TransportError, transportFault, type TransportFault } from './transport-error.ts'
 import type { TransportParameters } from './transport-parameters.ts'
 
@@ -63,7 +64,7 @@ export class StreamSet {
   /** The connection is over: nothing is sent, received or told any more. */
   isClosed: boolean
   /** What the peer allows each kind of stream at first. */
-  #peer: TransportParameters | undefined
+  peer: TransportParameters | undefined
 
   constructor(owner: StreamOwner, isServer: boolean, limits: StreamLimits) {
     this.owner = owner
@@ -82,12 +83,12 @@ export class StreamSet {
     this.told = new Queue()
     this.over = new Queue()
     this.isClosed = false
-    this.#peer = undefined
+    this.peer = undefined
   }
 
   /** The peer's transport parameters: what may be opened and sent from now on. */
   setPeer(parameters: TransportParameters): void {
-    this.#peer = parameters
+    this.peer = parameters
     this.sendWindow.raise(parameters.initialMaxData)
     const more = this.ids.allow(true, parameters.initialMaxStreamsBidi)
     if (this.ids.allow(false, parameters.initialMaxStreamsUni) || more) this.owner.onStreamsAvailable()
@@ -101,7 +102,7 @@ export class StreamSet {
       this.owner.onDirty()
       return undefined
     }
-    const stream = this.#make(id)
+    const stream = makeStream(this, id)
     stream.handler = handler
     return stream
   }
@@ -109,7 +110,7 @@ export class StreamSet {
   // ── what the peer sends ─────────────────────────────────────────────────────────────────────────
 
   receiveStream(id: number, offset: number, buffer: Uint8Array, start: number, limit: number, fin: boolean): TransportFault | undefined {
-    const stream = this.#receiver(id, FrameType.stream)
+    const stream = receiverOf(this, id, FrameType.stream)
     if (!(stream instanceof Stream)) return stream
     const receiving = stream.receiving as ReceiveHalf
     const more = receiving.extend(offset + limit - start, fin, FrameType.stream)
@@ -122,7 +123,7 @@ export class StreamSet {
   }
 
   receiveResetStream(id: number, errorCode: number, finalSize: number): TransportFault | undefined {
-    const stream = this.#receiver(id, FrameType.resetStream)
+    const stream = receiverOf(this, id, FrameType.resetStream)
     if (!(stream instanceof Stream)) return stream
     const receiving = stream.receiving as ReceiveHalf
     const more = receiving.extend(finalSize, true, FrameType.resetStream)
@@ -140,7 +141,7 @@ export class StreamSet {
   }
 
   receiveStopSending(id: number, errorCode: number): TransportFault | undefined {
-    const stream = this.#sender(id, FrameType.stopSending)
+    const stream = senderOf(this, id, FrameType.stopSending)
     if (!(stream instanceof Stream)) return stream
     const sending = stream.sending as SendHalf
     if (sending.state === Sending.Ended || sending.state === Sending.Reset) return undefined
@@ -156,7 +157,7 @@ export class StreamSet {
   }
 
   receiveMaxStreamData(id: number, maximum: number): TransportFault | undefined {
-    const stream = this.#sender(id, FrameType.maxStreamData)
+    const stream = senderOf(this, id, FrameType.maxStreamData)
     if (!(stream instanceof Stream)) return stream
     const sending = stream.sending as SendHalf
     if (!sending.window.raise(maximum)) return undefined
@@ -171,7 +172,7 @@ export class StreamSet {
   }
 
   receiveStreamDataBlocked(id: number): TransportFault | undefined {
-    const stream = this.#receiver(id, FrameType.streamDataBlocked)
+    const stream = receiverOf(this, id, FrameType.streamDataBlocked)
     return stream instanceof Stream ? undefined : stream
   }
 
@@ -371,64 +372,8 @@ export class StreamSet {
     this.owner.onDirty()
   }
 
-  /** The stream of a frame that a sender sends; undefined: it is over and the frame late; or what is wrong. */
-  #receiver(id: number, frameType: FrameType): Stream | TransportFault | undefined {
-    // RFC 9000 §19.8: a unidirectional stream of ours has no data of the peer's.
-    if ((id & 2) !== 0 && !this.ids.isPeers(id)) return wrongState(frameType, 'data for a stream that only this end sends on')
-    return this.#find(id, frameType)
-  }
-
-  /** The stream of a frame that a receiver sends. */
-  #sender(id: number, frameType: FrameType): Stream | TransportFault | undefined {
-    // RFC 9000 §19.5, §19.10.
-    if ((id & 2) !== 0 && this.ids.isPeers(id))
-      return wrongState(frameType, 'a frame about sending on a stream that only the peer sends on')
-    return this.#find(id, frameType)
-  }
-
-  #find(id: number, frameType: FrameType): Stream | TransportFault | undefined {
-    // What is left of the packet that ended the connection opens no streams.
-    if (this.isClosed) return undefined
-    const known = this.table.get(id)
-    if (known !== undefined) return known
-    if (!this.ids.isPeers(id)) {
-      // RFC 9000 §19.8: a stream that this end has not opened yet.
-      return this.ids.wasOpened(id) ? undefined : wrongState(frameType, 'a frame for a stream that was not opened yet')
-    }
-    const arrival = this.ids.arrive(id)
-    if (arrival === 'over') return undefined
-    // RFC 9000 §4.6.
-    if (arrival === 'beyond') return transportFault(TransportError.streamLimitError, frameType, 'more streams than are allowed')
-    const stream = this.#make(id)
-    stream.handler = this.owner.onStream(stream)
-    // What it was told of may have made it end the connection.
-    return this.isClosed ? undefined : stream
-  }
-
-  #make(id: number): Stream {
-    const { initialMaxStreamData, largestWindow } = this.limits
-    const isPeers = this.ids.isPeers(id)
-    const isUnidirectional = (id & 2) !== 0
-    const peer = this.#peer
-    let limit = 0
-    if (peer !== undefined) {
-      if (isUnidirectional) limit = peer.initialMaxStreamDataUni
-      // "Local" is said from the side of the peer.
-      else limit = isPeers ? peer.initialMaxStreamDataBidiLocal : peer.initialMaxStreamDataBidiRemote
-    }
-    const sending = isUnidirectional && isPeers ? undefined : new SendHalf(limit)
-    const receiving = isUnidirectional && !isPeers ? undefined : new ReceiveHalf(initialMaxStreamData, largestWindow)
-    const stream = new Stream(id, this, sending, receiving)
-    this.table.set(id, stream)
-    return stream
-  }
-
   /** For tests and counts: how many streams are not over. */
   get size(): number {
     return this.table.size
   }
-}
-
-function wrongState(frameType: FrameType, reason: string): TransportFault {
-  return transportFault(TransportError.streamStateError, frameType, reason)
 }
