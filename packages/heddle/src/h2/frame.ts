@@ -38,7 +38,8 @@ export const ErrorCode = {
 /** Any number the wire may carry; a peer may use codes that are not known here. */
 export type ErrorCode = number
 
-const errorNames: readonly string[] = [
+/** The RFC's words, by code. */
+export const errorNames: readonly string[] = [
   'NO_ERROR',
   'PROTOCOL_ERROR',
   'INTERNAL_ERROR',

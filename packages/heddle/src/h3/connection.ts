@@ -20,6 +20,7 @@ import type { Http3Limits } from './limits.ts'
 import { Notices } from './notices.ts'
 import type { Http3Options } from './options.ts'
 import { Receiver } from './receive.ts'
+import type { ResetCounts } from './reset-counts.ts'
 import { Sender } from './send.ts'
 import { SettingId, Settings, settingsFrame } from './settings.ts'
 import type { Stream } from './stream.ts'
@@ -55,6 +56,7 @@ export abstract class Connection implements HttpConnection, QuicApplication {
   readonly peerResets: Budget
   readonly provokedResets: Budget
   readonly emptyFrames: Budget
+  readonly resets: ResetCounts | undefined
   /**
    * Time as the last call of the run loop gave it, in whole ms. Between two runs it is an old one, and nobody knows
    * how old: what begins there is stamped by the next (`sentNow`).
@@ -95,6 +97,7 @@ export abstract class Connection implements HttpConnection, QuicApplication {
     this.peerResets = new Budget(limits.resetBurst, limits.resetRate)
     this.provokedResets = new Budget(limits.resetBurst, limits.resetRate)
     this.emptyFrames = new Budget(limits.emptyBurst, limits.emptyRate)
+    this.resets = options.resets
     this.streams = new Streams(this)
     this.qpack = new Compression(this)
     this.sender = new Sender(this)
@@ -213,6 +216,7 @@ export abstract class Connection implements HttpConnection, QuicApplication {
       stream.reset(ErrorCode.RequestRejected)
       stream.stopSending(ErrorCode.RequestRejected)
       this.qpack.cancelStream(id)
+      this.resets?.countSent(ErrorCode.RequestRejected)
       return noStream
     }
     return exchanges.accept(stream)

@@ -189,6 +189,7 @@ export class Exchanges {
   /** RESET_STREAM and STOP_SENDING go out, and the exchange is over: nothing but `onClose` is called after this. */
   reset(stream: Stream, code: number, error: HeddleError): void {
     if (stream.closed) return
+    if (stream.quic !== undefined) this.#owner.resets?.countSent(code)
     this.sayReset(stream, code)
     this.stopReading(stream, code)
     this.close(stream, error)
@@ -311,6 +312,7 @@ export class Exchanges {
 
   #endedByPeer(stream: Stream, code: number): void {
     const owner = this.#owner
+    owner.resets?.countReceived(code)
     const facts = { wireCode: code, scope: 'stream', unprocessed: !owner.isServer && code === ErrorCode.RequestRejected } as const
     this.sayReset(stream, ErrorCode.RequestCancelled)
     this.stopReading(stream, ErrorCode.RequestCancelled)

@@ -43,7 +43,8 @@ export const ErrorCode = {
 /** Any number the wire may carry; a peer may use codes that are not known here. */
 export type ErrorCode = number
 
-const errorNames: readonly string[] = [
+/** The RFC's words, from H3_NO_ERROR on. */
+export const errorNames: readonly string[] = [
   'H3_NO_ERROR',
   'H3_GENERAL_PROTOCOL_ERROR',
   'H3_INTERNAL_ERROR',

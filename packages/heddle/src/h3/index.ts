@@ -5,6 +5,7 @@ export { describeDebugFrame, longFrameHeader, readDebugFrame, writeDebugFrame, t
 export { ErrorCode, errorName, StreamType } from './frame.ts'
 export { checkedLimits, clientLimits, serverLimits, type Http3Limits } from './limits.ts'
 export type { Http3Options } from './options.ts'
+export { ResetCounts } from './reset-counts.ts'
 export { ServerConnection } from './server-connection.ts'
 export { SettingId } from './settings.ts'
 export type { QuicTransport } from './transport.ts'

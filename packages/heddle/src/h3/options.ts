@@ -1,4 +1,5 @@
 import type { Http3Limits } from './limits.ts'
+import type { ResetCounts } from './reset-counts.ts'
 
 /** What the owner of an HTTP/3 connection may choose; everything has a default. */
 export interface Http3Options {
@@ -10,4 +11,6 @@ export interface Http3Options {
   readonly date?: { httpDate(): string } | undefined
   /** Server: origins (`https://a.test`) this connection answers for, told in an ORIGIN frame (RFC 9412). Default: none is sent. */
   readonly origins?: readonly string[]
+  /** Counts streams that are reset, here or there. Default: nobody counts. */
+  readonly resets?: ResetCounts | undefined
 }

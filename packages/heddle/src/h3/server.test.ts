@@ -4,6 +4,7 @@ import { ErrorCode, getFields, postFields, serverScript } from '../testing/h3-pe
 import { recordingHandler, RecordingConnection, type Recording } from '../testing/recording.ts'
 import { worldTest } from '../testing/seeds.ts'
 import { FrameType, StreamType } from './frame.ts'
+import { ResetCounts } from './reset-counts.ts'
 import { SettingId } from './settings.ts'
 
 const seeds = { seeds: 6 }
@@ -129,7 +130,8 @@ worldTest('cancel says both ways that it is over, with the code of its reason', 
 })
 
 worldTest('a client that resets, or stops its answer, ends the exchange', seeds, (world) => {
-  const { peer, connection, engine } = serverScript(world)
+  const resets = new ResetCounts()
+  const { peer, connection, engine } = serverScript(world, { options: { resets } })
   const reset = peer.request(postFields, false)
   const stopped = peer.request(getFields)
   world.run()
@@ -144,7 +146,10 @@ worldTest('a client that resets, or stops its answer, ends the exchange', seeds,
     ],
   )
   assert.equal(engine.openExchanges, 0)
+  assert.deepEqual(resets.received, { H3_REQUEST_CANCELLED: 1, unknown: 1 })
   peer.wantReset('the response to nobody', reset, ErrorCode.RequestCancelled)
+  peer.wantReset('a malformed one', peer.request([...getFields, 'Bad', '1']), ErrorCode.MessageError)
+  assert.deepEqual(resets.sent, { H3_MESSAGE_ERROR: 1 })
   assert.equal(exchangeOf(connection.exchanges[0]).sendData(Buffer.from('x'), 0, 1, true), false)
 })
 

@@ -35,9 +35,11 @@ export class Unwanted {
   }
 
   #stop(stream: Stream): void {
-    const { exchanges, isServer } = this.#owner
+    const { exchanges, isServer, resets } = this.#owner
     // RFC 9114 §4.1: H3_NO_ERROR, where the response is complete without it.
-    exchanges.stopReading(stream, isServer ? ErrorCode.NoError : ErrorCode.RequestCancelled)
+    const code = isServer ? ErrorCode.NoError : ErrorCode.RequestCancelled
+    resets?.countSent(code)
+    exchanges.stopReading(stream, code)
     exchanges.receivingEnded(stream)
   }
 

@@ -39,5 +39,6 @@ export { checkLimits, checkOptionNames, type OptionNames } from './option-names.
 export { originsPayload, readOrigins } from './origin.ts'
 export { defaultPriority, parsePriority, priorityValue, type Priority } from './priority.ts'
 export { checkRequest } from './request-check.ts'
+export { CodeCounts } from './reset-counts.ts'
 export { isBodiless, reasonPhrase } from './status.ts'
 export { isAuthority, isFieldName, isFieldValue, isPath, isToken, targetTable, tokenTable, trimBlanks, valueTable } from './validation.ts'
