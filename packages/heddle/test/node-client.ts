@@ -77,30 +77,8 @@ export class NodeClient {
     return this.#session === undefined ? this.#startHttp1(asked) : this.#startHttp2(this.#session, asked, endStream)
   }
 
-  async ask(asked: Asked = {}): Promise<Answer> {
-    const { body, trailers, streamed = false, headers = {}, abortAfter = Infinity } = asked
-    const hasContent = body !== undefined || trailers !== undefined
-    const framing: Headers = {}
-    if (hasContent && trailers === undefined && !streamed) framing['content-length'] = `${Buffer.byteLength(body ?? '')}`
-    else if (hasContent && this.#session === undefined) framing['transfer-encoding'] = 'chunked'
-    const talk = this.start({ ...asked, headers: { ...framing, ...headers } }, !hasContent)
-    if (hasContent || this.#session === undefined) {
-      if (trailers !== undefined && this.#session === undefined) (talk.out as ClientRequest).addTrailers(trailers)
-      if (headers['expect'] === undefined) talk.out.end(body ?? '')
-      else talk.continued.then(() => talk.out.end(body))
-    }
-    const { status, headers: received, content } = await talk.response
-    const chunks: Buffer[] = []
-    let length = 0
-    for await (const chunk of content) {
-      chunks.push(chunk as Buffer)
-      length += (chunk as Buffer).length
-      if (length < abortAfter) continue
-      talk.abort()
-      break
-    }
-    const whole = Buffer.concat(chunks)
-    return { status, headers: received, body: whole, text: whole.toString(), trailers: talk.trailers(), informational: talk.informational }
+  ask(asked: Asked = {}): Promise<Answer> {
+    return askBy(this, asked, this.#session === undefined)
   }
 
   close(): void {
@@ -149,6 +127,33 @@ export class NodeClient {
     response.catch(() => {})
     return { out: stream, response, informational, continued, trailers: () => received, abort: () => stream.close(8) }
   }
+}
+
+/** One request with `client`, and all of its answer. `isHttp1`: content needs framing, and a request an end. */
+export async function askBy(client: Pick<NodeClient, 'start'>, asked: Asked, isHttp1: boolean): Promise<Answer> {
+  const { body, trailers, streamed = false, headers = {}, abortAfter = Infinity } = asked
+  const hasContent = body !== undefined || trailers !== undefined
+  const framing: Headers = {}
+  if (hasContent && trailers === undefined && !streamed) framing['content-length'] = `${Buffer.byteLength(body ?? '')}`
+  else if (hasContent && isHttp1) framing['transfer-encoding'] = 'chunked'
+  const talk = client.start({ ...asked, headers: { ...framing, ...headers } }, !hasContent)
+  if (hasContent || isHttp1) {
+    if (trailers !== undefined && isHttp1) (talk.out as ClientRequest).addTrailers(trailers)
+    if (headers['expect'] === undefined) talk.out.end(body ?? '')
+    else talk.continued.then(() => talk.out.end(body))
+  }
+  const { status, headers: received, content } = await talk.response
+  const chunks: Buffer[] = []
+  let length = 0
+  for await (const chunk of content) {
+    chunks.push(chunk as Buffer)
+    length += (chunk as Buffer).length
+    if (length < abortAfter) continue
+    talk.abort()
+    break
+  }
+  const whole = Buffer.concat(chunks)
+  return { status, headers: received, body: whole, text: whole.toString(), trailers: talk.trailers(), informational: talk.informational }
 }
 
 /** What the 'response' event brings; rejects when it will not come. */

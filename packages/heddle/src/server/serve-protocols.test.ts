@@ -1,19 +1,23 @@
-/** One story, told to handlers over HTTP/1.1 and HTTP/2, plain and over TLS: they cannot tell which it was. */
+/** One story, told to handlers over HTTP/1.1 and HTTP/2, plain and over TLS, and over HTTP/3: they cannot tell which it was. */
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { test, type TestContext } from 'node:test'
 import type { HeddleError } from '../http/index.ts'
-import { NodeClient, ways, type Way } from '../../test/node-client.ts'
+import { Http3Client, noHttp3 } from '../../test/h3-client.ts'
+import { NodeClient, ways as nodeWays, type Way as NodeWay } from '../../test/node-client.ts'
 import { makeCertificate } from '../testing/index.ts'
 import { Response, serve, type FetchHandler, type Server, type ServeOptions } from './index.ts'
 
 const certificate = makeCertificate({ names: ['localhost'] })
 
+type Way = NodeWay | 'h3'
+const ways: readonly Way[] = [...nodeWays, 'h3']
+
 interface Scene {
   readonly server: Server
-  readonly client: NodeClient
+  readonly client: NodeClient | Http3Client
   readonly way: Way
-  /** HTTP/2, over whatever. */
+  /** HTTP/2, over whatever, or HTTP/3. */
   readonly multiplexed: boolean
   /** What `onError` was told. */
   readonly told: unknown[]
@@ -27,21 +31,22 @@ async function open(t: TestContext, way: Way, fetch: FetchHandler, options: Part
     fetch,
     onError: (error) => void told.push(error),
     ...(tls === undefined ? undefined : { tls }),
+    ...(way === 'h3' ? { protocols: ['h3', 'h2', 'http/1.1'] } : undefined),
     ...options,
   })
-  const client = new NodeClient(server.port, way)
+  const client = way === 'h3' ? new Http3Client({ port: server.port }) : new NodeClient(server.port, way)
   t.after(async () => {
-    client.close()
+    await client.close()
     await server.close({ deadline: 0 })
     const { connections, exchanges } = server.stats()
     assert.deepEqual({ connections, exchanges }, { connections: 0, exchanges: 0 })
   })
-  return { server, client, way, multiplexed: way === 'h2' || way === 'h2c', told }
+  return { server, client, way, multiplexed: way === 'h2' || way === 'h2c' || way === 'h3', told }
 }
 
 /** Tells `story` over every way. */
 function overAll(name: string, story: (t: TestContext, way: Way) => Promise<void>): void {
-  for (const way of ways) test(`${name} (${way})`, { timeout: 20_000 }, (t) => story(t, way))
+  for (const way of ways) test(`${name} (${way})`, { timeout: 20_000, skip: way === 'h3' && noHttp3 }, (t) => story(t, way))
 }
 
 async function until(condition: () => boolean, what: string): Promise<void> {
@@ -111,14 +116,14 @@ overAll('bodies of every kind are sent, and HEAD gets the head alone', async (t,
     blob: () => new Blob([patterned(70_000)]),
     stream: () => new Blob([patterned(200_000)]).stream(),
   }
-  const { client } = await open(t, way, (request) => new Response(make[new URL(request.url).pathname.slice(1)]?.() ?? null))
+  const { client, multiplexed } = await open(t, way, (request) => new Response(make[new URL(request.url).pathname.slice(1)]?.() ?? null))
   for (const [name, body] of Object.entries(make)) {
     const expected = new Uint8Array(await new globalThis.Response(body()).arrayBuffer())
     const got = await client.ask({ path: `/${name}` })
     assert.equal(sha256(got.body), sha256(expected), name)
     assert.equal(
       got.headers['content-length'],
-      name === 'stream' || (name === 'none' && way.startsWith('h2')) ? undefined : `${expected.length}`,
+      name === 'stream' || (name === 'none' && multiplexed) ? undefined : `${expected.length}`,
       name,
     )
     const head = await client.ask({ path: `/${name}`, method: 'HEAD' })
@@ -232,7 +237,7 @@ overAll('a client that goes away aborts the signal and cancels the stream', asyn
   for (const reason of reasons) assert.equal((reason as HeddleError).code, multiplexed ? 'PEER_RESET' : (reason as HeddleError).code)
   assert.deepEqual(told, [])
   if (multiplexed) {
-    assert.deepEqual(server.stats().http2.resetsReceived, { CANCEL: 2 })
+    if (way !== 'h3') assert.deepEqual(server.stats().http2.resetsReceived, { CANCEL: 2 })
     assert.equal(server.stats().connections, 1, 'the connection goes on')
     assert.equal((await client.ask({ path: '/never-mind', method: 'HEAD' })).status, 200)
   }
@@ -249,7 +254,7 @@ overAll('a body that nobody reads hurts nobody', async (t, way) => {
   const { content } = await upload.response
   assert.equal((await content.toArray()).join(''), 'unread')
   await until(() => server.stats().exchanges === 0, 'the stream is over')
-  assert.deepEqual(server.stats().http2.resetsSent, { NO_ERROR: 1 })
+  if (way !== 'h3') assert.deepEqual(server.stats().http2.resetsSent, { NO_ERROR: 1 })
   assert.equal((await client.ask()).body.toString(), 'unread')
   assert.equal(server.stats().accepted, 1)
 })
@@ -353,11 +358,11 @@ overAll('what handlers throw is a 500, and what their streams throw breaks the r
     told.map((error) => (error as Error).message),
     ['thrown', 'rejected', 'The fetch handler returned undefined and not a Response.', 'broken'],
   )
-  if (multiplexed) assert.deepEqual(server.stats().http2.resetsSent, { INTERNAL_ERROR: 1 })
+  if (multiplexed && way !== 'h3') assert.deepEqual(server.stats().http2.resetsSent, { INTERNAL_ERROR: 1 })
 })
 
-for (const way of ['h2c', 'h2'] as const) {
-  test(`CONNECT is answered with 501 (${way})`, { timeout: 20_000 }, async (t) => {
+for (const way of ['h2c', 'h2', 'h3'] as const) {
+  test(`CONNECT is answered with 501 (${way})`, { timeout: 20_000, skip: way === 'h3' && noHttp3 }, async (t) => {
     const { client, server } = await open(t, way, () => new Response('called'))
     const answer = await client.start({ method: 'CONNECT', path: 'elsewhere.example:443' }, false).response
     assert.equal(answer.status, 501)
