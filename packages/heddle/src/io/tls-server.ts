@@ -1,8 +1,9 @@
 import { constants, createHash } from 'node:crypto'
-import { isIP, type Socket } from 'node:net'
+import type { Socket } from 'node:net'
 import { createServer, type SecureContext, type Server, type TLSSocket, type TlsOptions } from 'node:tls'
 import { checkOptionNames, NetworkError, UsageError, type OptionNames } from '../http/index.ts'
 import { serverProtocols } from './alpn.ts'
+import { byName, ClientTrust } from './client-trust.ts'
 import { describe } from './errors.ts'
 import { keylogWanted, writeKeylog } from './keylog.ts'
 import {
@@ -76,8 +77,7 @@ interface Contexts {
   readonly own: SecureContext
   readonly names: ReadonlyMap<string, SecureContext>
   readonly options: TlsServerOptions
-  /** Whose client certificates are accepted, by server name; '' for all other names. Undefined: the same under every name. */
-  readonly trusts: ReadonlyMap<string, string> | undefined
+  readonly trust: ClientTrust
   /** Those of identities the SNI callback gave. */
   readonly given: WeakMap<TlsIdentity, SecureContext>
 }
@@ -179,12 +179,7 @@ export class TlsAcceptor {
    * stays. Throws UsageError and changes nothing for what cannot be used.
    */
   update(tls: TlsServerOptions): void {
-    checkOptionNames('updateTls', '', tls, optionNames)
-    const { requestCert = this.#requestCert, rejectUnauthorized = this.#rejectUnauthorized } = tls
-    if (requestCert !== this.#requestCert || rejectUnauthorized !== this.#rejectUnauthorized) {
-      throw new UsageError('requestCert and rejectUnauthorized cannot be changed while listening')
-    }
-    const next = replaced(this.#contexts.options, tls)
+    const next = updatedTls(this.#contexts.options, tls)
     const contexts = makeContexts(next)
     try {
       this.#server.setSecureContext(serverContext(next))
@@ -194,26 +189,9 @@ export class TlsAcceptor {
     this.#contexts = contexts
   }
 
-  /**
-   * False: client certificates for `host` are checked against other authorities than those a handshake for
-   * `serverName` was checked against, or may be.
-   */
+  /** See {@link ClientTrust.covers}. */
   covers(serverName: string | undefined, host: string): boolean {
-    const { trusts, options } = this.#contexts
-    if (!this.#requestCert || (trusts === undefined && options.sniCallback === undefined)) return true
-    // No server name is an address (RFC 6066 §3): what is asked for without a name is the options' own.
-    const name = serverName?.toLowerCase() ?? ''
-    const wanted = isIP(host.replace(/^\[|\]$/g, '')) === 0 ? host : ''
-    return name === wanted || this.#trustUnder(name) === this.#trustUnder(wanted)
-  }
-
-  /** Tells the authorities for one server name from those for another. */
-  #trustUnder(name: string): string {
-    const { trusts = noTrusts, options } = this.#contexts
-    if (name === '') return trusts.get('') ?? ''
-    const known = byName(trusts, name)
-    // Whom the callback trusts under a name is known in its handshake only.
-    return known ?? (options.sniCallback === undefined ? (trusts.get('') ?? '') : `of ${name}`)
+    return this.#contexts.trust.covers(serverName, host)
   }
 
   #chooseContext(name: string, done: (error: Error | null, context?: SecureContext) => void): void {
@@ -229,8 +207,9 @@ export class TlsAcceptor {
     }
     try {
       const identity = sniCallback(name)
-      if (!(identity instanceof Promise)) return answer(identity)
-      identity.then(answer).catch(fail)
+      // Promises of other realms and libraries, too.
+      if (!isPromise(identity)) return answer(identity)
+      Promise.resolve(identity).then(answer).catch(fail)
     } catch (error) {
       fail(error)
     }
@@ -240,8 +219,7 @@ export class TlsAcceptor {
     const { options, given } = this.#contexts
     let context = given.get(identity)
     if (context === undefined) {
-      checkIdentityNames('tls', 'sniCallback()', identity)
-      checkShared(identity, options, `the identity of ${name}`)
+      checkGivenIdentity(identity, options, name)
       context = makeContext(completed(identity, options), `the identity of ${name}`, this.#requestCert)
       given.set(identity, context)
     }
@@ -263,18 +241,41 @@ export class TlsAcceptor {
 }
 
 /** Throws UsageError for options and identities that cannot be used. */
+export function checkTlsServerOptions(tls: TlsServerOptions): void {
+  makeContexts(tls)
+}
+
+/** `before` after an update by `change`. Throws UsageError for what no update can change. */
+export function updatedTls(before: TlsServerOptions, change: TlsServerOptions): TlsServerOptions {
+  checkOptionNames('updateTls', '', change, optionNames)
+  const { requestCert = false, rejectUnauthorized = true } = before
+  if ((change.requestCert ?? requestCert) !== requestCert || (change.rejectUnauthorized ?? rejectUnauthorized) !== rejectUnauthorized) {
+    throw new UsageError('requestCert and rejectUnauthorized cannot be changed while listening')
+  }
+  return replaced(before, change)
+}
+
+/** Throws UsageError for members of the identity that an SNI callback gave that are none, or cannot differ from those of `outer`. */
+export function checkGivenIdentity(identity: TlsIdentity, outer: TlsServerOptions, name: string): void {
+  checkIdentityNames('tls', 'sniCallback()', identity)
+  checkShared(identity, outer, `the identity of ${name}`)
+}
+
+export function isPromise<T>(value: T | PromiseLike<T>): value is PromiseLike<T> {
+  return typeof (value as Partial<PromiseLike<T>> | null | undefined)?.then === 'function'
+}
+
+/** Throws UsageError for options and identities that cannot be used. */
 function makeContexts(tls: TlsServerOptions): Contexts {
   checkOptionNames('tls', '', tls, optionNames)
   const verifies = tls.requestCert ?? false
   const names = new Map<string, SecureContext>()
-  const trusts = new Map([['', fingerprint(tls)]])
   for (const [name, identity] of Object.entries(tls.names ?? {})) {
     checkIdentityNames('tls', `names.${name}`, identity)
     checkShared(identity, tls, `the identity of ${name}`)
     const whole = completed(identity, tls)
     if (!hasCredentials(whole)) throw new UsageError(`tls: the identity of ${name} has no certificate`)
     names.set(name.toLowerCase(), makeContext(whole, `the identity of ${name}`, verifies))
-    trusts.set(name.toLowerCase(), fingerprint(whole))
   }
   // Without one of its own, a server whose identities have names refuses clients that ask for another, or for none.
   if (!hasCredentials(tls) && names.size === 0 && (tls.sniCallback ?? undefined) === undefined) {
@@ -284,7 +285,7 @@ function makeContexts(tls: TlsServerOptions): Contexts {
     own: makeContext(identityOf(tls), 'the TLS identity', verifies),
     names,
     options: tls,
-    trusts: new Set(trusts.values()).size > 1 ? trusts : undefined,
+    trust: new ClientTrust(tls),
     given: new WeakMap(),
   }
 }
@@ -310,23 +311,4 @@ function serverContext(tls: TlsServerOptions): TlsOptions {
     sessionIdContext: trust.digest('hex').slice(0, 32),
     secureOptions: noRenegotiation | (tls.requestCert === true && tls.sniCallback !== undefined ? constants.SSL_OP_NO_TICKET : 0),
   } as TlsOptions
-}
-
-const noTrusts: ReadonlyMap<string, string> = new Map()
-
-/** Tells the authorities of one identity from those of another. */
-function fingerprint({ ca }: TlsIdentity): string {
-  const hash = createHash('sha256')
-  for (const pem of pems(ca)) hash.update(pem).update('\0')
-  return hash.digest('hex')
-}
-
-/** The exact name, else the wildcard for its left-most label (RFC 9525 §6.3). */
-function byName<T>(names: ReadonlyMap<string, T>, name: string): T | undefined {
-  if (names.size === 0) return undefined
-  const lower = name.toLowerCase()
-  const exact = names.get(lower)
-  if (exact !== undefined) return exact
-  const dot = lower.indexOf('.')
-  return dot < 0 ? undefined : names.get(`*${lower.slice(dot)}`)
 }
