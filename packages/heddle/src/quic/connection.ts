@@ -3,17 +3,17 @@ import type { QuicCrypto } from '../native/index.ts'
 import type { QuicApplication } from './application.ts'
 import type { ApplicationKeys } from './application-keys.ts'
 import { armDeadlines } from './arm-deadlines.ts'
-import { Closing, faultReason, type CloseReason } from './closing.ts'
+import { Closing } from './closing.ts'
 import { Deadline, Deadlines } from './deadlines.ts'
+import { Ending } from './ending.ts'
 import { Fate } from './fate.ts'
-import { errorOfFault, Handshake } from './handshake.ts'
+import { Handshake } from './handshake.ts'
 import { IdleTimer } from './idle.ts'
-import { LocalIds } from './local-ids.ts'
+import { fewestConnectionIds, LocalIds } from './local-ids.ts'
 import { PathMtu } from './mtu.ts'
 import { quicDefaults, type QuicOptions } from './options.ts'
 import { ownParameters } from './own-parameters.ts'
 import { makeSpaces, type PacketSpace } from './packet-space.ts'
-import { checkConnectionIds } from './parameter-checks.ts'
 import { Path, type Route } from './path.ts'
 import { Paths, type PathOwner } from './paths.ts'
 import type { LevelKeys } from './protection.ts'
@@ -26,10 +26,11 @@ import { SentValue } from './sent-value.ts'
 import { Space } from './space.ts'
 import type { QuicStream, QuicStreamHandler } from './stream.ts'
 import { StreamSet, type StreamOwner } from './stream-set.ts'
-import { TransportError, transportErrorName, type TransportFault } from './transport-error.ts'
-import type { TransportParameters } from './transport-parameters.ts'
+import { TransportError, type TransportFault } from './transport-error.ts'
 
 const none = new Uint8Array(0)
+/** The id that the client addressed first is known for so long after the handshake, ms. */
+const shortestAlias = 1_000
 
 /**
  * One QUIC connection, without a socket, a clock or randomness of its own (RFC 9000). The run loop: mutate
@@ -79,16 +80,16 @@ export class QuicConnection implements StreamOwner, PathOwner {
   readonly #start: QuicStart
   readonly #deadlines: Deadlines
   readonly #fate: Fate
+  readonly #ending: Ending
   #running: boolean
   /** The application was told that a run begins. */
   #isTelling: boolean
   /** The application closed between two runs, and hears of what it caused in one more. */
   #owesRun: boolean
   #dirty: boolean
+  /** Something came up in the run at hand, behind what it sent. */
+  #isBehind: boolean
   #keepAlive: boolean
-  #isOver: boolean
-  #isShaking: boolean
-  #isGone: boolean
 
   constructor(start: QuicStart, application: QuicApplication, now: Instant) {
     const { isServer, crypto, route } = start
@@ -113,19 +114,18 @@ export class QuicConnection implements StreamOwner, PathOwner {
     this.#isTelling = false
     this.#owesRun = false
     this.#dirty = false
+    this.#isBehind = false
     this.#keepAlive = false
-    this.#isOver = false
-    this.#isGone = false
     this.pingWanted = false
     this.tlsWaits = false
     this.alias = undefined
-    this.#isShaking = true
     this.handshakeDone = new SentValue()
     this.newToken = new SentValue()
     this.tokenToSend = undefined
 
     this.spaces = makeSpaces(crypto)
     this.#fate = new Fate(this)
+    this.#ending = new Ending(this, start, this.#deadlines)
     this.recovery = new Recovery(
       {
         isServer,
@@ -137,10 +137,10 @@ export class QuicConnection implements StreamOwner, PathOwner {
       now,
     )
     this.streams = new StreamSet(this, isServer, options)
-    this.paths = new Paths(new Path(route, !isServer || start.isValidated), this)
+    this.remoteIds = new RemoteIds(start.remoteId, start.resetTokens)
+    this.paths = new Paths(new Path(route, !isServer || start.isValidated), this, this.remoteIds)
     this.mtu = new PathMtu(options.maxDatagramSize)
     this.localIds = new LocalIds(start.localId, start.issuer)
-    this.remoteIds = new RemoteIds(start.remoteId)
     this.idle = new IdleTimer(options.maxIdleTimeout, now)
     this.closing = new Closing()
     this.receiver = new Receiver(this)
@@ -156,32 +156,54 @@ export class QuicConnection implements StreamOwner, PathOwner {
   /** Client: makes the first flight. */
   start(now: Instant): void {
     this.#enter(now)
-    const fault = this.handshake.start()
-    if (fault !== undefined) this.fail(fault)
+    try {
+      this.#failIf(this.handshake.start())
+    } catch (thrown) {
+      this.#ending.failOf(thrown)
+    }
     this.#leave()
   }
 
   /** A datagram came. `ecn`: the two bits of its IP header. The octets are changed in place. */
   receive(buffer: Uint8Array, start: number, limit: number, route: Route, ecn: number, now: Instant): void {
     this.#enter(now)
-    this.receiver.receive(buffer, start, limit, route, ecn, now)
+    try {
+      this.receiver.receive(buffer, start, limit, route, ecn, now)
+    } catch (thrown) {
+      this.#ending.failOf(thrown)
+    }
     this.#leave()
   }
 
   /** Writes one datagram to `buffer[start, limit)`, for `route`; returns its octets, 0: nothing is to be sent now. */
   transmit(buffer: Uint8Array, start: number, limit: number, now: Instant): number {
-    if (this.#isGone) return 0
+    if (this.#ending.isGone) return 0
     this.#enter(now)
     this.#dirty = false
-    if (this.tlsWaits) {
-      this.tlsWaits = false
-      const fault = this.handshake.resume()
-      if (fault !== undefined) this.fail(fault)
+    let size = 0
+    try {
+      if (this.tlsWaits) this.#resumeTls(now)
+      if (this.#isTelling) this.application.finishRun()
+      this.#isBehind = false
+      size = this.sender.transmit(buffer, start, limit, now)
+    } catch (thrown) {
+      this.#ending.failOf(thrown)
     }
-    if (this.#isTelling) this.application.finishRun()
-    const size = this.sender.transmit(buffer, start, limit, now)
     this.#leave()
+    // Who was told of the end of this run had more to say: nobody would ask for it.
+    if (size === 0 && this.#isBehind) this.wake()
     return size
+  }
+
+  #resumeTls(now: Instant): void {
+    this.tlsWaits = false
+    if (this.closing.state !== 'open') return
+    this.#failIf(this.handshake.resume())
+    this.receiver.receiveEarly(now)
+  }
+
+  #failIf(fault: TransportFault | undefined): void {
+    if (fault !== undefined) this.fail(fault)
   }
 
   /** Where the datagram that was written last goes. */
@@ -196,27 +218,30 @@ export class QuicConnection implements StreamOwner, PathOwner {
 
   /** When `expire` must be called next; Infinity: never. */
   get deadline(): Instant {
-    return this.#isGone ? Infinity : Math.min(this.#deadlines.earliest, this.#isOver ? Infinity : this.application.deadline)
+    const { isGone, isOver } = this.#ending
+    return isGone ? Infinity : Math.min(this.#deadlines.earliest, isOver ? Infinity : this.application.deadline)
   }
 
   expire(now: Instant): void {
-    if (this.#isGone) return
-    const deadlines = this.#deadlines
+    if (this.#ending.isGone) return
     this.#enter(now)
-    if (deadlines.isDue(Deadline.closed, now)) this.#finish()
-    else if (this.closing.state === 'open') {
-      if (deadlines.isDue(Deadline.idle, now))
-        this.#giveUp(new TimeoutError('idle', `nothing came from the peer for ${this.idle.timeout} ms`))
-      else if (deadlines.isDue(Deadline.handshake, now)) {
-        this.#endWith(new TimeoutError('connect', `the QUIC handshake took more than ${this.options.handshakeTimeout} ms`), {
-          code: TransportError.noError,
-          application: false,
-          frameType: 0,
-          reason: 'handshake timeout',
-        })
-      } else this.#expireParts(now)
+    try {
+      if (this.#deadlines.isDue(Deadline.closed, now)) this.#ending.finish()
+      else if (this.closing.state === 'open') this.#expireOpen(now)
+    } catch (thrown) {
+      this.#ending.failOf(thrown)
     }
     this.#leave()
+  }
+
+  #expireOpen(now: Instant): void {
+    const deadlines = this.#deadlines
+    if (deadlines.isDue(Deadline.idle, now)) {
+      this.#ending.giveUp(new TimeoutError('idle', `nothing came from the peer for ${this.idle.timeout} ms`))
+    } else if (deadlines.isDue(Deadline.handshake, now)) {
+      const error = new TimeoutError('connect', `the QUIC handshake took more than ${this.options.handshakeTimeout} ms`)
+      this.#ending.endWith(error, { code: TransportError.noError, application: false, frameType: 0, reason: 'handshake timeout' })
+    } else this.#expireParts(now)
   }
 
   #expireParts(now: Instant): void {
@@ -226,10 +251,11 @@ export class QuicConnection implements StreamOwner, PathOwner {
     if (this.#deadlines.isDue(Deadline.keys, now)) this.applicationKeys.expire(now)
     if (this.#deadlines.isDue(Deadline.path, now)) this.paths.expire(now)
     if (this.#deadlines.isDue(Deadline.keepAlive, now)) this.pingWanted = true
+    if (this.#deadlines.isDue(Deadline.alias, now)) this.#dropAlias()
     if (this.application.deadline <= now) this.application.expire(now)
   }
 
-  /** Server: the client probes, or says again what came already (RFC 9002 §6.2.3). */
+  /** The peer probes, or says again what came already: it may miss something (RFC 9002 §6.2.3). */
   onHandshakeProbe(): void {
     if (this.recovery.speedUpHandshake()) this.#fate.prepareProbes()
   }
@@ -243,16 +269,15 @@ export class QuicConnection implements StreamOwner, PathOwner {
 
   /** How many bidirectional streams `open` would open now. */
   get openableBidirectional(): number {
-    return this.handshake.isComplete && !this.#isOver ? this.streams.ids.openable(true) : 0
+    return this.handshake.isComplete && !this.#ending.isOver ? this.streams.ids.openable(true) : 0
   }
 
   /** CONNECTION_CLOSE of the application, at once: nothing that still waits is sent. `onClose` is not called. */
   close(applicationError: number, reason: string): void {
-    if (this.#isOver) return
-    this.#isOver = true
+    if (this.#ending.isOver) return
+    this.#ending.isOver = true
     this.#owesRun = !this.#running
-    this.#startClosing({ code: applicationError, application: true, frameType: 0, reason })
-    this.wake()
+    this.#ending.startClosing({ code: applicationError, application: true, frameType: 0, reason })
   }
 
   /** True: the path is to be kept alive and watched; false: it may fall silent. */
@@ -272,6 +297,7 @@ export class QuicConnection implements StreamOwner, PathOwner {
 
   /** Something waits for a run. Does nothing in a run. */
   wake(): void {
+    if (this.#running) this.#isBehind = true
     if (this.#running || this.#dirty) return
     this.#dirty = true
     this.onDirty()
@@ -285,7 +311,7 @@ export class QuicConnection implements StreamOwner, PathOwner {
   }
 
   onStreamsAvailable(): void {
-    if (this.handshake.isComplete && !this.#isOver) this.application.onStreamsAvailable()
+    if (this.handshake.isComplete && !this.#ending.isOver) this.application.onStreamsAvailable()
   }
 
   /** The server's first Source Connection ID is what it is addressed by from then on (RFC 9000 §7.2). */
@@ -300,12 +326,12 @@ export class QuicConnection implements StreamOwner, PathOwner {
   onHandshakePacket(path: Path): void {
     if (!this.isServer) return
     path.validated = true
-    this.#discard(Space.initial)
+    this.discard(Space.initial)
   }
 
   /** A Handshake packet was sent: a client needs no Initial keys any more (RFC 9001 §4.9.1). */
   onHandshakeSent(): void {
-    if (!this.isServer) this.#discard(Space.initial)
+    if (!this.isServer) this.discard(Space.initial)
   }
 
   onRetry(source: Uint8Array, token: Uint8Array, now: Instant): void {
@@ -320,31 +346,25 @@ export class QuicConnection implements StreamOwner, PathOwner {
   onVersions(versions: readonly number[]): void {
     // RFC 9000 §6.2: it must not name the version that was used.
     if (versions.includes(1)) return
-    const names = versions.map((version) => `0x${version.toString(16)}`).join(', ')
-    this.#giveUp(new ProtocolError(`the server speaks no QUIC version 1, only ${names}`, 0, 'PROTOCOL_ERROR', { scope: 'connection' }))
-  }
-
-  checkPeerIds(parameters: TransportParameters): TransportFault | undefined {
-    return checkConnectionIds(parameters, !this.isServer, this.peerInitialSource, this.originalDestination, this.retrySource)
-  }
-
-  onPeerParameters(parameters: TransportParameters): void {
-    this.idle.setPeer(parameters.maxIdleTimeout)
-    this.mtu.setPeer(parameters.maxUdpPayloadSize)
-    this.recovery.maxAckDelay = parameters.maxAckDelay
-    if (parameters.statelessResetToken !== undefined) this.remoteIds.setFirstResetToken(parameters.statelessResetToken)
-    this.streams.setPeer(parameters)
+    const names = versions
+      .slice(0, 8)
+      .map((version) => `0x${version.toString(16)}`)
+      .join(', ')
+    this.#ending.giveUp(
+      new ProtocolError(`the server speaks no QUIC version 1, only ${names}`, 0, 'PROTOCOL_ERROR', { scope: 'connection' }),
+    )
   }
 
   onHandshakeKeys(): void {
     this.recovery.onHandshakeKeys()
+    this.receiver.wantsEarly = true
   }
 
   onHandshakeComplete(): void {
     this.#deadlines.clear(Deadline.handshake)
-    this.#endHandshake()
-    const { peer } = this.handshake
-    if (this.remoteIds.current.length > 0 || this.localIdSize > 0) this.localIds.allow(peer?.activeConnectionIdLimit ?? 2)
+    this.#ending.endHandshake()
+    // RFC 9000 §5.1.1: who uses no ids issues none.
+    if (this.localIdSize > 0) this.localIds.allow(this.handshake.peer?.activeConnectionIdLimit ?? fewestConnectionIds)
     if (this.isServer) {
       this.handshakeDone.set()
       const { makeToken } = this.#start
@@ -354,114 +374,72 @@ export class QuicConnection implements StreamOwner, PathOwner {
       }
       this.onConfirmed()
     }
+    this.receiver.wantsEarly = true
     this.application.onReady()
-    this.receiver.receiveEarly(this.now)
   }
 
   /** RFC 9001 §4.1.2. */
   onConfirmed(): void {
     if (this.handshake.isConfirmed) return
     this.handshake.isConfirmed = true
-    this.#discard(Space.initial)
-    this.#discard(Space.handshake)
+    this.discard(Space.initial)
+    this.discard(Space.handshake)
     this.recovery.onHandshakeConfirmed()
     this.applicationKeys.confirmed = true
     this.paths.mayMove = this.isServer
-    this.receiver.discardEarly()
+    // A copy of the client's first packets that comes late must find the connection, or would begin another.
+    if (this.alias !== undefined) this.#deadlines.set(Deadline.alias, this.now + Math.max(3 * this.probeTimeout, shortestAlias))
+  }
+
+  #dropAlias(): void {
+    this.#deadlines.clear(Deadline.alias)
+    if (this.alias !== undefined) this.#start.issuer.retire(this.alias)
+    this.alias = undefined
   }
 
   onPathChanged(path: Path, isNew: boolean): void {
     this.sender.path = path
-    // RFC 9000 §9.5: other addresses, another id.
-    this.remoteIds.change()
     if (!isNew) return
     this.mtu.restart()
     this.recovery.resetPath(this.mtu.size, this.recovery.rtt.smoothed, this.now)
   }
 
   onNoPath(): void {
-    this.#giveUp(new NetworkError('NETWORK_ERROR', 'the peer does not answer at its new address', { scope: 'connection' }))
+    this.#ending.giveUp(new NetworkError('NETWORK_ERROR', 'the peer does not answer at its new address', { scope: 'connection' }))
   }
 
   // ── the end ─────────────────────────────────────────────────────────────────────────────────────
 
   /** The peer broke the rules, or nothing goes any more. */
   fail(fault: TransportFault): void {
-    this.#endWith(errorOfFault(fault), faultReason(fault))
+    this.#ending.fail(fault)
+  }
+
+  /** What runs on the connection, or was to run on it, threw, outside a run. */
+  failOf(thrown: unknown): void {
+    this.#ending.failOf(thrown)
+    this.#rearm()
   }
 
   receiveClose(code: number, isApplication: boolean, reason: string): void {
-    if (!this.closing.receiveClose()) return
-    const what = isApplication ? `error 0x${code.toString(16)}` : transportErrorName(code)
-    const message = `the peer closed the QUIC connection: ${what}${reason === '' ? '' : `, ${reason}`}`
-    const isTls = !isApplication && code >= TransportError.cryptoError && code < TransportError.cryptoError + 256
-    const facts = { wireCode: code, scope: 'connection' } as const
-    this.#tellClose(isTls ? new NetworkError('TLS_FAILED', message, facts) : new PeerError('PEER_CLOSED', message, facts))
-    this.#deadlines.clearAll()
-    this.#deadlines.set(Deadline.closed, this.closing.deadline(this.probeTimeout, this.now))
+    this.#ending.receiveClose(code, isApplication, reason)
   }
 
   /** RFC 9000 §10.3.1: the peer knows nothing of the connection. */
   receiveReset(): void {
-    this.#giveUp(new PeerError('PEER_RESET', 'the peer knows nothing of the QUIC connection any more', { scope: 'connection' }))
+    this.#ending.giveUp(new PeerError('PEER_RESET', 'the peer knows nothing of the QUIC connection any more', { scope: 'connection' }))
   }
 
   /** The socket is gone. */
   abandon(error: HeddleError): void {
     this.#enter(this.now)
-    this.#giveUp(error)
+    this.#ending.giveUp(error)
     this.#leave()
-  }
-
-  #endWith(error: HeddleError, reason: CloseReason): void {
-    if (this.closing.state !== 'open') return
-    this.#startClosing(reason)
-    this.#tellClose(error)
-  }
-
-  #startClosing(reason: CloseReason): void {
-    if (!this.closing.close(reason)) return
-    this.streams.close()
-    this.#deadlines.clearAll()
-    this.#deadlines.set(Deadline.closed, this.closing.deadline(this.probeTimeout, this.now))
-  }
-
-  /** Over at once, without a word to the peer (RFC 9000 §10.1). */
-  #giveUp(error: HeddleError): void {
-    this.#tellClose(error)
-    this.#finish()
-  }
-
-  #tellClose(error: HeddleError): void {
-    if (this.#isOver) return
-    this.#isOver = true
-    this.streams.close()
-    this.application.onClose(error)
   }
 
   /** Nothing is told or sent: it is as if the connection had never been. */
   forget(): void {
-    this.#isOver = true
-    this.#finish()
-  }
-
-  #endHandshake(): void {
-    if (!this.#isShaking) return
-    this.#isShaking = false
-    this.#start.onHandshakeOver?.()
-  }
-
-  #finish(): void {
-    if (this.#isGone) return
-    this.#isGone = true
-    this.#endHandshake()
-    this.closing.finish()
-    this.streams.close()
-    this.#deadlines.clearAll()
-    this.localIds.close()
-    for (const space of [Space.initial, Space.handshake, Space.application]) this.#discard(space)
-    this.handshake.close()
-    this.#start.onGone(this)
+    this.#ending.finish()
   }
 
   // ── inside ──────────────────────────────────────────────────────────────────────────────────────
@@ -477,15 +455,24 @@ export class QuicConnection implements StreamOwner, PathOwner {
   #enter(now: Instant): void {
     this.now = now
     this.#running = true
-    this.#isTelling = !this.#isOver || this.#owesRun
+    this.#isTelling = !this.#ending.isOver || this.#owesRun
     this.#owesRun = false
-    if (this.#isTelling) this.application.startRun(now)
+    if (!this.#isTelling) return
+    try {
+      this.application.startRun(now)
+    } catch (thrown) {
+      this.#ending.failOf(thrown)
+    }
   }
 
   #leave(): void {
-    this.streams.settle()
-    // A run that began ends, too, if it was the connection's last.
-    if (this.#isTelling) this.application.finishRun()
+    try {
+      this.streams.settle()
+      // A run that began ends, too, if it was the connection's last.
+      if (this.#isTelling) this.application.finishRun()
+    } catch (thrown) {
+      this.#ending.failOf(thrown)
+    }
     this.#isTelling = false
     this.#running = false
     this.#rearm()
@@ -493,9 +480,11 @@ export class QuicConnection implements StreamOwner, PathOwner {
 
   #rearm(): void {
     if (this.closing.state === 'open') armDeadlines(this, this.#deadlines, this.#keepAlive)
+    else this.#ending.arm()
   }
 
-  #discard(space: Space): void {
+  /** The space is over (RFC 9001 §4.9). */
+  discard(space: Space): void {
     const each = this.spaces[space]
     if (each.isDiscarded) return
     each.isDiscarded = true

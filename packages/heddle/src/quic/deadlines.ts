@@ -20,10 +20,12 @@ export const Deadline = {
   keys: 7,
   /** Closing or draining is over (RFC 9000 §10.2). */
   closed: 8,
+  /** No packet to the id that the client addressed first is worth anything any more. */
+  alias: 9,
 } as const
 export type Deadline = (typeof Deadline)[keyof typeof Deadline]
 
-const kinds = 9
+const kinds = 10
 
 /**
  * The deadlines of one connection, one of each kind; Infinity where there is none. The earliest is the

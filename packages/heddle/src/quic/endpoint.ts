@@ -1,15 +1,16 @@
 import { latin1Slice } from '../bytes/index.ts'
-import type { Instant } from '../http/index.ts'
+import type { Address, Instant } from '../http/index.ts'
 import type { QuicCrypto, TlsSession, TlsSessionHandler } from '../native/index.ts'
 import type { QuicApplication } from './application.ts'
 import { QuicConnection } from './connection.ts'
-import { Greeter } from './greeter.ts'
+import { Greeter, smallestReset } from './greeter.ts'
 import type { IdIssuer } from './local-ids.ts'
 import { smallestDatagram } from './mtu.ts'
 import type { QuicOptions } from './options.ts'
 import { PacketReader, PacketType } from './packet.ts'
 import type { Route } from './path.ts'
 import { Tokens, type OpenedToken } from './tokens.ts'
+import { TransportError } from './transport-error.ts'
 
 /** Octets of the connection ids that an endpoint chooses: short headers do not tell. */
 export const localIdSize = 8
@@ -79,7 +80,11 @@ export class Endpoint implements IdIssuer {
   closed: boolean
   readonly #options: EndpointOptions
   readonly #key: Uint8Array
+  /** Of this endpoint only. */
+  readonly #secret: Uint8Array
   readonly #byId: Map<string, QuicConnection>
+  /** By what became of the stateless reset tokens that peers may use (RFC 9000 §10.3.1). */
+  readonly #byResetToken: Map<string, QuicConnection>
   readonly #packets: PacketReader
   readonly #tokens: Tokens
   readonly #greeter: Greeter
@@ -94,7 +99,9 @@ export class Endpoint implements IdIssuer {
     this.closed = false
     this.#options = options
     this.#key = options.key ?? options.crypto.random(32)
+    this.#secret = options.crypto.random(32)
     this.#byId = new Map()
+    this.#byResetToken = new Map()
     this.#packets = new PacketReader()
     this.#tokens = new Tokens(options.crypto, this.#key)
     this.#greeter = new Greeter(options.crypto, this.#key)
@@ -106,13 +113,15 @@ export class Endpoint implements IdIssuer {
    */
   receive(buffer: Uint8Array, start: number, limit: number, route: Route, ecn: number, now: Instant): QuicConnection | undefined {
     const packets = this.#packets.start(buffer, start, limit, localIdSize)
-    if (!packets.next()) return undefined
-    const connection = this.#byId.get(latin1Slice(buffer, packets.destinationStart, packets.destinationLimit))
+    const isPacket = packets.next()
+    const connection = isPacket
+      ? (this.#byId.get(latin1Slice(buffer, packets.destinationStart, packets.destinationLimit)) ?? this.#findReset(buffer, start, limit))
+      : this.#findReset(buffer, start, limit)
     if (connection !== undefined) {
       connection.receive(buffer, start, limit, route, ecn, now)
       return connection
     }
-    if (this.#options.server === undefined) return undefined
+    if (!isPacket || this.#options.server === undefined) return undefined
     return this.#receiveStray(buffer, start, limit, route, ecn, now)
   }
 
@@ -156,6 +165,22 @@ export class Endpoint implements IdIssuer {
     this.#byId.delete(keyOf(id))
   }
 
+  /** What the maps hold: ids by which connections are found, and reset tokens. */
+  get keys(): number {
+    return this.#byId.size + this.#byResetToken.size
+  }
+
+  /** A datagram that ends with the reset token of a connection's peer: the ids in front are random. */
+  #findReset(buffer: Uint8Array, start: number, limit: number): QuicConnection | undefined {
+    if (this.#byResetToken.size === 0 || limit - start < smallestReset || (buffer[start] as number) >= 0x80) return undefined
+    return this.#byResetToken.get(this.#resetKey(buffer.subarray(limit - 16, limit)))
+  }
+
+  /** RFC 9000 §10.3.1: a token is looked up in a form that no measuring of time leads back from. */
+  #resetKey(token: Uint8Array): string {
+    return keyOf(this.crypto.statelessResetToken(this.#secret, token))
+  }
+
   // ── datagrams for nobody ────────────────────────────────────────────────────────────────────────
 
   #receiveStray(buffer: Uint8Array, start: number, limit: number, route: Route, ecn: number, now: Instant): QuicConnection | undefined {
@@ -165,10 +190,12 @@ export class Endpoint implements IdIssuer {
         return this.#receiveInitial(buffer, start, limit, route, ecn, now)
       case PacketType.unknownVersion:
         // RFC 9000 §6.1: an answer to full datagrams only, so that it is no bigger than the question.
-        if (limit - start >= smallestDatagram) this.#say(route, this.#greeter.versions(packets))
+        if (limit - start >= smallestDatagram && this.#maySay()) this.#say(route, this.#greeter.versions(packets))
         return undefined
       case PacketType.oneRtt:
-        this.#say(route, this.#greeter.reset(buffer, packets.destinationStart, packets.destinationLimit, limit - start, now))
+        if (this.#maySay()) {
+          this.#say(route, this.#greeter.reset(buffer, packets.destinationStart, packets.destinationLimit, limit - start, now))
+        }
         return undefined
       default:
         return undefined
@@ -186,25 +213,39 @@ export class Endpoint implements IdIssuer {
     const { remote } = route
     const token = new Uint8Array(buffer.subarray(tokenStart, tokenLimit))
     const opened = token.length === 0 ? undefined : this.#tokens.open(token, remote, server.wallTime())
+    const isRetry = opened?.isRetry === true
+    if (isRetry && !(opened.isGood && isEqual(opened.retrySource, destination))) {
+      // RFC 9000 §8.1.2: this client takes no second Retry, so it is told.
+      this.refused++
+      this.#refuse(route, destination, source, TransportError.invalidToken, 'the token is of another time or address')
+      return undefined
+    }
     if (this.handshakes >= server.maxHandshakes) {
       this.refused++
       return undefined
     }
-    const isRetried = opened?.isRetry === true && isEqual(opened.retrySource, destination)
     if (this.connections.size >= server.maxConnections) {
       this.refused++
-      this.#say(route, this.#greeter.refusal(destination, source))
+      this.#refuse(route, destination, source, TransportError.connectionRefused, 'the server has too many connections')
       return undefined
     }
-    if (opened === undefined && this.handshakes >= server.retryAbove) {
-      const retrySource = this.crypto.random(localIdSize)
-      this.#say(
-        route,
-        this.#greeter.retry(source, retrySource, destination, this.#tokens.retry(remote, destination, retrySource, server.wallTime())),
-      )
+    const isValidated = opened?.isGood === true
+    if (!isValidated && this.handshakes >= server.retryAbove) {
+      // RFC 9000 §8.1.3: a token of NEW_TOKEN that is no good is as none.
+      if (this.#maySay()) this.#say(route, this.#retry(remote, destination, source, server.wallTime()))
       return undefined
     }
-    return this.#accept(buffer, start, limit, route, ecn, now, destination, source, isRetried ? opened : undefined, opened !== undefined)
+    return this.#accept(buffer, start, limit, route, ecn, now, destination, source, isRetry ? opened : undefined, isValidated)
+  }
+
+  #retry(client: Address, destination: Uint8Array, source: Uint8Array, wallTime: number): Uint8Array {
+    const retrySource = this.crypto.random(localIdSize)
+    const token = this.#tokens.retry(client, destination, retrySource, wallTime)
+    return this.#greeter.retry(source, retrySource, destination, token)
+  }
+
+  #refuse(route: Route, destination: Uint8Array, source: Uint8Array, code: TransportError, reason: string): void {
+    if (this.#maySay()) this.#say(route, this.#greeter.refusal(destination, source, code, reason))
   }
 
   #accept(
@@ -244,7 +285,13 @@ export class Endpoint implements IdIssuer {
       return undefined
     }
     this.accepted++
-    server.onConnection(connection)
+    // One that its first datagram ended says so to the client, and to nobody here.
+    if (connection.closing.state !== 'open') return connection
+    try {
+      server.onConnection(connection)
+    } catch (thrown) {
+      connection.failOf(thrown)
+    }
     return connection
   }
 
@@ -282,6 +329,13 @@ export class Endpoint implements IdIssuer {
         token,
         isValidated,
         issuer,
+        resetTokens: {
+          onResetToken: (token, isInUse) => {
+            const key = this.#resetKey(token)
+            if (isInUse) this.#byResetToken.set(key, connection)
+            else if (this.#byResetToken.get(key) === connection) this.#byResetToken.delete(key)
+          },
+        },
         crypto: this.crypto,
         options: this.#options.connection,
         openTls,
@@ -301,8 +355,13 @@ export class Endpoint implements IdIssuer {
     return connection
   }
 
+  /** Nothing is made that would not be sent. */
+  #maySay(): boolean {
+    return this.loose.length < mostLoose
+  }
+
   #say(route: Route, bytes: Uint8Array | undefined): void {
-    if (bytes !== undefined && this.loose.length < mostLoose) this.loose.push({ route, bytes })
+    if (bytes !== undefined) this.loose.push({ route, bytes })
   }
 }
 

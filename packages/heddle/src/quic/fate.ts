@@ -16,8 +16,10 @@ export class Fate implements PacketFate {
   onAcked(space: Space, packet: SentPacket): void {
     const connection = this.#connection
     const { carried, packetNumber } = packet
-    if (packet.isMtuProbe) connection.mtu.onProbeAcked(carried[1] as number)
-    else if (packet.ackEliciting) connection.mtu.onAcked(packet.size)
+    if (packet.isMtuProbe) {
+      // What took the path before says nothing of this one.
+      if (packet.size > 0) connection.mtu.onProbeAcked(carried[1] as number)
+    } else if (packet.ackEliciting) connection.mtu.onAcked(packet.size)
     for (let i = 0; i < carried.length; i += carriedWidth) {
       const a = carried[i + 1] as number
       const b = carried[i + 2] as number
@@ -46,8 +48,9 @@ export class Fate implements PacketFate {
 
   onLost(space: Space, packet: SentPacket): void {
     const { mtu } = this.#connection
-    if (packet.isMtuProbe) mtu.onProbeLost(packet.carried[1] as number)
-    else if (packet.ackEliciting) mtu.onLost(packet.size)
+    if (packet.isMtuProbe) {
+      if (packet.size > 0) mtu.onProbeLost(packet.carried[1] as number)
+    } else if (packet.ackEliciting) mtu.onLost(packet.size)
     this.resend(space, packet)
   }
 

@@ -7,12 +7,12 @@ import { PacketWriter } from './packet-writer.ts'
 import { PacketType, version1, type PacketReader } from './packet.ts'
 import { LevelKeys } from './protection.ts'
 import { retryPacket, versionNegotiationPacket } from './retry-packet.ts'
-import { TransportError } from './transport-error.ts'
+import type { TransportError } from './transport-error.ts'
 
 /** Stateless resets in a second at most, and as many at once (RFC 9000 §10.3.3). */
 const resetsPerSecond = 100
 /** RFC 9000 §10.3: a reset has 21 octets at least, and looks like a packet only if it has more. */
-const smallestReset = 21
+export const smallestReset = 21
 const largestReset = 43
 
 const none = new Uint8Array(0)
@@ -48,15 +48,15 @@ export class Greeter {
     return retryPacket(this.#crypto, clientSource, retrySource, originalDestination, token, unused)
   }
 
-  /** CONNECTION_REFUSED in an Initial packet (RFC 9000 §5.2.2). */
-  refusal(destination: Uint8Array, clientSource: Uint8Array): Uint8Array {
+  /** CONNECTION_CLOSE in an Initial packet, the answer to a client that is not taken (RFC 9000 §5.2.2, §8.1.2). */
+  refusal(destination: Uint8Array, clientSource: Uint8Array, code: TransportError, reason: string): Uint8Array {
     const keys = new LevelKeys(this.#crypto, new ForgeryCount())
     keys.installInitial(destination, true)
     const writer = new PacketWriter()
     const buffer = new Uint8Array(smallestDatagram)
     writer.startDatagram(buffer, 0, smallestDatagram)
     writer.startLong(PacketType.initial, version1, clientSource, destination, none, 0, -1)
-    writeConnectionClose(writer, TransportError.connectionRefused, 0, 'the server has too many connections')
+    writeConnectionClose(writer, code, 0, reason)
     const size = writer.finish(keys)
     keys.discard()
     return buffer.subarray(0, size)

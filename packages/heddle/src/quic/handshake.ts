@@ -1,6 +1,8 @@
 import { NetworkError, ProtocolError, type HeddleError } from '../http/index.ts'
 import { Level, type CipherSuite, type TlsFault, type TlsSession, type TlsSessionHandler } from '../native/index.ts'
 import type { QuicConnection } from './connection.ts'
+import { FrameType } from './frame-type.ts'
+import { applyPeerParameters } from './peer-parameters.ts'
 import { spaceOf } from './space.ts'
 import { TransportError, transportFault, type TransportFault } from './transport-error.ts'
 import { decodeTransportParameters, TransportParameters } from './transport-parameters.ts'
@@ -18,7 +20,9 @@ import { decodeTransportParameters, TransportParameters } from './transport-para
  */
 export class Handshake implements TlsSessionHandler {
   readonly #connection: QuicConnection
-  readonly #session: TlsSession
+  readonly #open: (handler: TlsSessionHandler) => TlsSession
+  #session: TlsSession | undefined
+  #isClosed: boolean
   isComplete: boolean
   isConfirmed: boolean
   /** What the peer said; undefined until it did. */
@@ -36,32 +40,37 @@ export class Handshake implements TlsSessionHandler {
     this.#fault = undefined
     this.#peerBytes = undefined
     this.#tickets = []
-    this.#session = open(this)
+    this.#open = open
+    this.#isClosed = false
+    // A server's begins when something of the client's came for it: who sends rubbish costs no more than that.
+    this.#session = connection.isServer ? undefined : open(this)
   }
 
   get session(): TlsSession {
+    this.#session ??= this.#open(this)
     return this.#session
   }
 
   /** Client: makes the first flight. */
   start(): TransportFault | undefined {
-    return this.#faultOf(this.#session.start())
+    return this.#faultOf(this.session.start())
   }
 
   /** CRYPTO octets of a level that are next in order. */
   receive(level: Level, bytes: Uint8Array): TransportFault | undefined {
-    return this.#proceed(this.#session.receive(level, bytes))
+    // What it was told before may have ended the connection.
+    return this.#isClosed ? undefined : this.#proceed(this.session.receive(level, bytes))
   }
 
   /** What TLS had to wait for is there. */
   resume(): TransportFault | undefined {
-    return this.isComplete ? undefined : this.#proceed(this.#session.resume())
+    return this.isComplete || this.#isClosed ? undefined : this.#proceed(this.session.resume())
   }
 
   #proceed(result: TlsFault | undefined): TransportFault | undefined {
     const fault = this.#faultOf(result)
     if (fault !== undefined) return fault
-    if (!this.isComplete && this.#session.complete) {
+    if (!this.isComplete && this.session.complete) {
       // RFC 9001 §8.2: without them there is no connection.
       if (this.peer === undefined) return transportFault(TransportError.cryptoError + 109, 0, 'TLS brought no transport parameters')
       this.isComplete = true
@@ -71,7 +80,8 @@ export class Handshake implements TlsSessionHandler {
   }
 
   close(): void {
-    this.#session.close()
+    this.#isClosed = true
+    this.#session?.close()
   }
 
   // ── what TLS says ───────────────────────────────────────────────────────────────────────────────
@@ -83,7 +93,13 @@ export class Handshake implements TlsSessionHandler {
   onSecret(level: Level, direction: 'read' | 'write', suite: CipherSuite, secret: Uint8Array): void {
     // 0-RTT is neither offered nor taken here.
     if (level !== Level.handshake && level !== Level.application) return
-    this.#connection.spaces[spaceOf(level)].keys.install(direction, suite, secret)
+    const { spaces } = this.#connection
+    const space = spaceOf(level)
+    spaces[space].keys.install(direction, suite, secret)
+    // RFC 9001 §4.1.3: TLS has no use for what comes later at the level before.
+    if (direction === 'read' && space > 0 && spaces[space - 1]?.crypto.hasGap === true) {
+      this.#fault ??= transportFault(TransportError.protocolViolation, FrameType.crypto, 'CRYPTO data behind the end of its level')
+    }
     if (level === Level.handshake) this.#connection.onHandshakeKeys()
   }
 
@@ -95,13 +111,9 @@ export class Handshake implements TlsSessionHandler {
   #readParameters(bytes: Uint8Array): void {
     const { isServer } = this.#connection
     const parameters = new TransportParameters()
-    const fault = decodeTransportParameters(bytes, !isServer, parameters) ?? this.#connection.checkPeerIds(parameters)
-    if (fault !== undefined) {
-      this.#fault ??= fault
-      return
-    }
-    this.peer = parameters
-    this.#connection.onPeerParameters(parameters)
+    const fault = decodeTransportParameters(bytes, !isServer, parameters)
+    if (fault === undefined) this.peer = parameters
+    this.#fault ??= fault ?? applyPeerParameters(this.#connection, parameters)
   }
 
   onTicket(ticket: Uint8Array): void {

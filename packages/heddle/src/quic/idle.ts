@@ -14,6 +14,8 @@ export class IdleTimer {
   #since: Instant
   /** An ack-eliciting packet was sent since something came. */
   #asked: boolean
+  /** When something came, or was asked for, last. */
+  #activeAt: Instant
 
   /** `timeout`: ms, what this end tells the peer; 0: none. */
   constructor(timeout: number, now: Instant) {
@@ -21,6 +23,7 @@ export class IdleTimer {
     this.#timeout = this.#own
     this.#since = now
     this.#asked = false
+    this.#activeAt = now
   }
 
   /** ms without anything that end the connection; Infinity: it never ends so. */
@@ -37,10 +40,13 @@ export class IdleTimer {
   onReceived(now: Instant): void {
     this.#since = now
     this.#asked = false
+    this.#activeAt = now
   }
 
   onSent(ackEliciting: boolean, now: Instant): void {
-    if (!ackEliciting || this.#asked) return
+    if (!ackEliciting) return
+    this.#activeAt = now
+    if (this.#asked) return
     this.#since = now
     this.#asked = true
   }
@@ -52,6 +58,6 @@ export class IdleTimer {
 
   /** When a PING keeps the connection open: `interval` ms after anything came or was asked for. */
   keepAliveAt(interval: number): Instant {
-    return this.#since + interval
+    return this.#activeAt + interval
   }
 }

@@ -2,10 +2,14 @@ import type { QuicConnection } from './connection.ts'
 import { mostConnectionIds, type IdIssuer } from './local-ids.ts'
 import { encodeTransportParameters, TransportParameters } from './transport-parameters.ts'
 
+/** A datagram of more octets is not taken: no port of ours receives one. */
+const largestReceived = 2_048
+
 /** The transport parameters that a connection tells its peer (RFC 9000 §18.2). */
 export function ownParameters(connection: QuicConnection, issuer: IdIssuer): Uint8Array {
   const { options, isServer, localId } = connection
   const parameters = new TransportParameters()
+  parameters.maxUdpPayloadSize = largestReceived
   parameters.maxIdleTimeout = options.maxIdleTimeout
   parameters.initialMaxData = options.initialMaxData
   parameters.initialMaxStreamDataBidiLocal = options.initialMaxStreamData

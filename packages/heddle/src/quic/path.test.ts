@@ -21,35 +21,61 @@ test('three times what came may go to an address that is not validated', () => {
 
 test('the answer to any of the challenges validates the path, and no other', () => {
   const path = new Path(route, false)
-  path.startValidation()
+  path.startValidation(90, 100)
   assert.ok(path.challengeWaits)
-  const first = Buffer.from('12345678')
-  path.onChallengeSent(first, 30, 100)
+  path.onChallengeSent(Buffer.from('12345678'), true, 30, 100)
   assert.equal(path.deadline, 130)
-  path.startValidation()
+  path.startValidation(90, 110)
   assert.equal(path.challengeWaits, false, 'one is under way')
-  assert.ok(path.expire())
+  assert.ok(path.expire(130))
   assert.ok(path.challengeWaits)
-  path.onChallengeSent(Buffer.from('abcdefgh'), 30, 130)
+  path.onChallengeSent(Buffer.from('abcdefgh'), true, 30, 130)
   assert.equal(path.receiveResponse(Buffer.from('--12345679'), 2), false)
   assert.equal(path.receiveResponse(Buffer.from('--12345678'), 2), true)
   assert.ok(path.validated)
-  assert.equal(path.deadline, Infinity)
+  assert.equal(path.isValidating, false)
   assert.equal(path.receiveResponse(Buffer.from('12345678'), 0), false, 'once')
-  path.startValidation()
-  assert.equal(path.challengeWaits, false)
 })
 
-test('after three challenges without an answer the path has failed, and may be tried again', () => {
+test('challenges come ever less often, until the time is over and the path has failed, and may be tried again', () => {
   const path = new Path(route, false)
-  path.startValidation()
-  for (let i = 0; i < 3; i++) {
-    path.onChallengeSent(Buffer.from(`challen${i}`), 10, i * 10)
-    assert.equal(path.expire(), i < 2)
+  path.startValidation(100, 0)
+  const sent: number[] = []
+  let now = 0
+  for (;;) {
+    sent.push(now)
+    path.onChallengeSent(Buffer.from(`challen${sent.length}`), true, 10, now)
+    now = path.deadline
+    if (!path.expire(now)) break
   }
-  assert.equal(path.receiveResponse(Buffer.from('challen0'), 0), false)
-  path.startValidation()
+  assert.deepEqual(sent, [0, 10, 30, 70])
+  assert.equal(now, 100)
+  assert.equal(path.receiveResponse(Buffer.from('challen1'), 0), false)
+  assert.deepEqual([path.validated, path.isValidating, path.challengeWaits], [false, false, false])
+  path.startValidation(100, 200)
   assert.ok(path.challengeWaits)
+})
+
+test('a challenge that may not leave does not keep the path from failing', () => {
+  const path = new Path(route, false)
+  path.startValidation(100, 0)
+  assert.equal(path.deadline, 100)
+  path.onChallengeSent(Buffer.from('12345678'), false, 10, 5)
+  assert.ok(path.expire(15))
+  assert.ok(path.challengeWaits)
+  assert.equal(path.deadline, 100)
+  assert.equal(path.expire(100), false)
+})
+
+test('a small challenge validates the address, and then a full one has to show that the path carries 1,200 octets', () => {
+  const path = new Path(route, false)
+  path.startValidation(100, 0)
+  path.onChallengeSent(Buffer.from('12345678'), false, 10, 0)
+  assert.ok(path.receiveResponse(Buffer.from('12345678'), 0))
+  assert.deepEqual([path.validated, path.challengeWaits, path.deadline], [true, true, 200])
+  path.onChallengeSent(Buffer.from('abcdefgh'), true, 10, 20)
+  assert.ok(path.receiveResponse(Buffer.from('abcdefgh'), 0))
+  assert.deepEqual([path.challengeWaits, path.isValidating], [false, false])
 })
 
 test('challenges beyond 32 that wait are not answered', () => {

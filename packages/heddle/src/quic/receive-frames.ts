@@ -84,6 +84,8 @@ export class FrameReceiver {
         )
       case FrameType.pathChallenge:
         path.receiveChallenge(buffer, frame.dataStart)
+        // RFC 9000 §9.3.3: the peer may ask because others forward packets; something else than a response tells where this end is.
+        if (path === connection.paths.current) connection.pingWanted = true
         return undefined
       case FrameType.pathResponse:
         connection.paths.receiveResponse(buffer, frame.dataStart)

@@ -3,6 +3,7 @@ import type { QuicConnection } from './connection.ts'
 import { FrameReceiver } from './receive-frames.ts'
 import { isSame } from './local-ids.ts'
 import type { PacketSpace } from './packet-space.ts'
+import { smallestDatagram } from './mtu.ts'
 import { PacketReader, PacketType } from './packet.ts'
 import type { Path, Route } from './path.ts'
 import { readVersions, verifyRetry } from './retry-packet.ts'
@@ -25,12 +26,15 @@ export class Receiver {
   readonly #connection: QuicConnection
   readonly #packets: PacketReader
   readonly frames: FrameReceiver
+  /** Keys have come, and may be those that kept packets wait for. */
+  wantsEarly: boolean
   #early: EarlyPacket[]
 
   constructor(connection: QuicConnection) {
     this.#connection = connection
     this.#packets = new PacketReader()
     this.frames = new FrameReceiver(connection)
+    this.wantsEarly = false
     this.#early = []
   }
 
@@ -38,6 +42,10 @@ export class Receiver {
   receive(buffer: Uint8Array, start: number, limit: number, route: Route, ecn: number, now: Instant): void {
     const connection = this.#connection
     if (connection.closing.state !== 'open') {
+      // What is said again goes to where the peer was, and only as often as comes from there.
+      const { current } = connection.paths
+      if (route.key !== current.route.key) return
+      current.bytesReceived += limit - start
       connection.closing.receiveDatagram()
       return
     }
@@ -45,17 +53,21 @@ export class Receiver {
     if (path === undefined) return
     path.bytesReceived += limit - start
     const isOurs = this.#receivePackets(buffer, start, limit, path, ecn, now)
-    if (!isOurs && this.#isReset(buffer, start, limit)) connection.receiveReset()
+    if (!isOurs && connection.closing.state === 'open' && this.#isReset(buffer, start, limit)) connection.receiveReset()
+    this.receiveEarly(now)
   }
 
-  /** Keys have come: what waited for them is read now. */
+  /** Once keys have come: reads what waited for them. Not to be called while a datagram is read. */
   receiveEarly(now: Instant): void {
-    const early = this.#early
-    if (early.length === 0) return
-    this.#early = []
-    for (const { bytes, route, ecn } of early) {
-      const path = this.#connection.paths.of(route)
-      if (path !== undefined && this.#connection.closing.state === 'open') this.#receivePackets(bytes, 0, bytes.length, path, ecn, now)
+    const connection = this.#connection
+    while (this.wantsEarly) {
+      this.wantsEarly = false
+      const early = this.#early
+      this.#early = []
+      for (const { bytes, route, ecn } of early) {
+        const path = connection.paths.of(route)
+        if (path !== undefined && connection.closing.state === 'open') this.#receivePackets(bytes, 0, bytes.length, path, ecn, now)
+      }
     }
   }
 
@@ -76,8 +88,11 @@ export class Receiver {
   #receivePackets(buffer: Uint8Array, start: number, limit: number, path: Path, ecn: number, now: Instant): boolean {
     const connection = this.#connection
     const packets = this.#packets.start(buffer, start, limit, connection.localIdSize)
+    const isSmall = limit - start < smallestDatagram
     let isOurs = false
     while (packets.next() && connection.closing.state === 'open') {
+      // RFC 9000 §14.1, §17.2.2: a client fills datagrams with Initial packets, and a server's have no token.
+      if (packets.type === PacketType.initial && (connection.isServer ? isSmall : packets.tokenLimit > packets.tokenStart)) continue
       if (this.#receivePacket(path, ecn, now)) isOurs = true
     }
     return isOurs
@@ -124,7 +139,10 @@ export class Receiver {
     const { packetNumber } = keys
     // It was ours, and came before (RFC 9000 §12.3).
     if (received.isDuplicate(packetNumber)) return true
+    connection.paths.onOpened(path)
     if (isLong) {
+      // RFC 9000 §8.1: an id of 64 random bits that only this end's packets told.
+      if (connection.isServer && isSame(connection.localId, buffer, this.destinationStart, this.destinationLimit)) path.validated = true
       connection.onPeerSource(buffer, sourceStart, sourceLimit)
       if (space.space === Space.handshake) connection.onHandshakePacket(path)
     }
@@ -146,6 +164,8 @@ export class Receiver {
   #keep(buffer: Uint8Array, start: number, limit: number, { route }: Path, ecn: number): boolean {
     if (this.#connection.handshake.isConfirmed || this.#early.length >= mostEarlyPackets) return false
     this.#early.push({ bytes: new Uint8Array(buffer.subarray(start, limit)), route, ecn })
+    // RFC 9002 §6.2.3: the server is further, so what it sent before is late or lost.
+    if (!this.#connection.isServer) this.#connection.onHandshakeProbe()
     return true
   }
 

@@ -3,6 +3,7 @@ import { ackDelayUnits } from './ack.ts'
 import { writeAck } from './ack-writer.ts'
 import type { ApplicationKeys } from './application-keys.ts'
 import { Carried, carry } from './carried.ts'
+import type { CloseReason } from './closing.ts'
 import type { QuicConnection } from './connection.ts'
 import { Ecn } from './ecn.ts'
 import {
@@ -29,6 +30,14 @@ import { TransportError, transportFault } from './transport-error.ts'
 const none = new Uint8Array(0)
 /** The exponent of ACK Delay in Initial and Handshake packets, and ours (RFC 9000 §18.2). */
 const ackDelayExponent = 3
+/** Octets that a datagram to an address has at least that may not be the peer's, after the handshake. */
+const smallestToStranger = 64
+/** Probe timeouts in a row after which datagrams are of the size that every path carries. */
+const timeoutsOfBlackHole = 2
+/** Characters of the reason that CONNECTION_CLOSE has at most. */
+const mostReason = 200
+/** Octets that a datagram must have left to leave a place for another packet. */
+const roomForPacket = 80
 
 /**
  * Makes datagrams. Whether there is something to send and what it is, is one question: a packet is
@@ -41,12 +50,15 @@ export class Sender {
   path: Path
   /** How that datagram is to be marked: all its packets count as marked so. */
   ecn: Ecn
+  /** The packet at hand tries a path: it shows that it carries 1,200 octets (RFC 9000 §8.2.1, §8.2.2). */
+  #mustExpand: boolean
 
   constructor(connection: QuicConnection, path: Path) {
     this.#connection = connection
     this.#writer = new PacketWriter()
     this.path = path
     this.ecn = Ecn.none
+    this.#mustExpand = false
   }
 
   /** Something waits that window and pace may hold back. */
@@ -62,6 +74,7 @@ export class Sender {
   transmit(buffer: Uint8Array, start: number, limit: number, now: Instant): number {
     const { closing, paths, recovery, mtu } = this.#connection
     this.path = paths.current
+    this.#mustExpand = false
     this.ecn = recovery.ecn.mark
     recovery.maxDatagramSize = mtu.size
     if (closing.state !== 'open') return closing.mustSend ? this.#close(buffer, start, limit) : 0
@@ -76,22 +89,26 @@ export class Sender {
     const connection = this.#connection
     const { recovery, spaces } = connection
     const { path } = this
+    const { allowance } = path
     const writer = this.#writer
-    // RFC 9000 §8.1: to an address that may not be the client's go datagrams of full size, or none.
-    recovery.isAmplificationLimited = path.allowance < smallestDatagram
+    // RFC 9000 §8.1, §9.3: to an address that may not be the client's go datagrams of full size in the handshake, and what
+    // is allowed later: the challenge that validates it has to leave.
+    recovery.isAmplificationLimited = allowance < (connection.handshake.isConfirmed ? smallestToStranger : smallestDatagram)
     if (recovery.isAmplificationLimited) return 0
-    writer.startDatagram(buffer, start, Math.min(limit, start + connection.mtu.size))
+    // RFC 8899 §4.3: nothing comes through; perhaps less does.
+    const size = recovery.probeCount >= timeoutsOfBlackHole ? smallestDatagram : connection.mtu.size
+    writer.startDatagram(buffer, start, Math.min(limit, start + size, start + allowance))
     const maySend = recovery.canSend(now)
     let mustFill = false
     for (const space of spaces) {
       if (!this.#isUsable(space)) continue
       const isLast = !this.#isFollowed(space, maySend)
-      const size = this.#packet(space, maySend, mustFill && isLast, isLast, now)
+      const size = this.#packet(space, maySend, mustFill, isLast, now)
       // RFC 9000 §14.1: a client's datagrams with Initial packets, and a server's with those that want an answer, are full.
       if (size > 0 && space.space === Space.initial && (!connection.isServer || writer.ackEliciting)) mustFill = true
     }
     if (mustFill && writer.datagramSize < smallestDatagram) this.#fill(now)
-    return this.#left(now)
+    return this.#left()
   }
 
   /** The space has keys to send with, and is not over. */
@@ -151,14 +168,15 @@ export class Sender {
       if ((probes > 0 || recovery.wantsPing(space.space)) && !writer.ackEliciting) writePing(writer)
     }
     // An acknowledgement alone leaves when it is due, and not before.
-    if (writer.at === behindAck && !received.shouldAckNow) {
+    if (writer.isEmpty || (writer.at === behindAck && !received.shouldAckNow)) {
       writer.abandon()
       recovery.releasePacket(packet)
       return 0
     }
     if (behindAck > writer.payloadStart) received.onAckSent()
     // RFC 9000 §14.1: the Initial packet itself fills the datagram if nothing is going to follow.
-    const isFull = mustFill || (isLast && space.space === Space.initial && (!connection.isServer || writer.ackEliciting))
+    const fillsItself = space.space === Space.initial && (!connection.isServer || writer.ackEliciting)
+    const isFull = this.#mustExpand || ((mustFill || fillsItself) && (isLast || writer.room < roomForPacket))
     return this.#finish(space, packet, isFull ? smallestDatagram : 0, now)
   }
 
@@ -237,38 +255,42 @@ export class Sender {
     const writer = this.#writer
     for (let response = path.responses[0]; response !== undefined && writePathResponse(writer, response); response = path.responses[0]) {
       path.responses.shift()
+      this.#mustExpand = true
     }
     if (!path.challengeWaits) return
     const challenge = connection.crypto.random(8)
     if (!writePathChallenge(writer, challenge)) return
     carry(packet.carried, Carried.pathChallenge)
-    path.onChallengeSent(challenge, connection.probeTimeout, now)
+    const isFull = writer.datagramLimit - writer.datagramStart >= smallestDatagram
+    path.onChallengeSent(challenge, isFull, connection.probeTimeout, now)
+    this.#mustExpand = true
   }
 
   /** A path beside the current one has something to say: a datagram of its own. */
   #tryOtherPath(buffer: Uint8Array, start: number, limit: number, now: Instant): number {
     const connection = this.#connection
-    const { other } = connection.paths
+    const { recovery, paths, remoteIds } = connection
+    const { other } = paths
     const space = connection.spaces[Space.application]
     if (other === undefined || (!other.challengeWaits && other.responses.length === 0) || !this.#isUsable(space)) return 0
-    // RFC 9000 §9.5: an id is used on one path only.
-    const id = connection.remoteIds.spare
     const most = Math.min(limit - start, smallestDatagram, other.allowance)
-    if (id === undefined || most < 64) return 0
+    if (most < smallestToStranger || !recovery.canSend(now)) return 0
     const writer = this.#writer
-    const packet = connection.recovery.takePacket(Space.application)
+    const packet = recovery.takePacket(Space.application)
     writer.startDatagram(buffer, start, start + most)
     const keys = space.keys as ApplicationKeys
-    const largest = connection.recovery.largestAcknowledged(Space.application)
-    if (keys.isExhausted || !writer.startShort(id, packet.packetNumber, largest, keys.keyPhase, false)) {
-      connection.recovery.releasePacket(packet)
+    const largest = recovery.largestAcknowledged(Space.application)
+    if (keys.isExhausted || !writer.startShort(remoteIds.takeBeside(), packet.packetNumber, largest, keys.keyPhase, false)) {
+      recovery.releasePacket(packet)
       return 0
     }
     this.path = other
+    // Which marks this path lets through is not asked.
+    this.ecn = Ecn.none
     this.#pathFrames(other, packet, now)
     // RFC 9000 §8.2.1, §8.2.2: full, as far as three times what came allows.
     this.#finish(space, packet, most, now)
-    return this.#left(now)
+    return this.#left()
   }
 
   /** A packet that tries a larger datagram. It goes first: who has much to send gains most by it. */
@@ -290,46 +312,65 @@ export class Sender {
     packet.isMtuProbe = true
     mtu.onProbeSent()
     this.#finish(space, packet, size, now)
-    return this.#left(now)
+    return this.#left()
   }
 
   /** The datagram must be full and nothing came that could fill it: a packet of PADDING does. */
   #fill(now: Instant): void {
-    const space = this.#connection.spaces[Space.initial]
-    const packet = this.#connection.recovery.takePacket(Space.initial)
-    if (!space.isDiscarded && this.#start(space, packet)) {
-      writePadding(this.#writer, 1)
-      this.#finish(space, packet, smallestDatagram, now)
-    } else this.#connection.recovery.releasePacket(packet)
+    const { spaces, recovery } = this.#connection
+    for (const space of spaces) {
+      if (!this.#isUsable(space)) continue
+      const packet = recovery.takePacket(space.space)
+      if (this.#start(space, packet)) {
+        writePadding(this.#writer, 1)
+        this.#finish(space, packet, smallestDatagram, now)
+      } else recovery.releasePacket(packet)
+      return
+    }
   }
 
   /** CONNECTION_CLOSE, in every level that the peer may be able to read (RFC 9000 §10.2.3). */
   #close(buffer: Uint8Array, start: number, limit: number): number {
     const connection = this.#connection
-    const { closing, recovery, handshake, spaces } = connection
-    const { reason } = closing
+    const { closing, handshake, spaces, now } = connection
     closing.mustSend = false
-    if (reason === undefined || this.path.allowance < smallestDatagram) return 0
+    if (closing.reason === undefined) return 0
+    const most = Math.min(limit - start, smallestDatagram, this.path.allowance)
+    if (most < smallestToStranger) return 0
     const writer = this.#writer
-    writer.startDatagram(buffer, start, Math.min(limit, start + smallestDatagram))
+    writer.startDatagram(buffer, start, start + most)
+    let mustFill = false
     for (const space of spaces) {
-      if (!this.#isUsable(space)) continue
-      if (handshake.isConfirmed && space.space !== Space.application) continue
-      const packet = recovery.takePacket(space.space)
-      if (this.#start(space, packet)) {
-        const isApplication = space.space === Space.application
-        // RFC 9000 §10.2.3: before 1-RTT nothing is told of the application.
-        if (reason.application && isApplication) writeApplicationClose(writer, reason.code, reason.reason)
-        else if (reason.application) writeConnectionClose(writer, TransportError.applicationError, 0, '')
-        else writeConnectionClose(writer, reason.code, reason.frameType, reason.reason)
-        const isFull = space.space === Space.initial && !this.#isUsable(spaces[Space.handshake])
-        this.#finish(space, packet, isFull ? smallestDatagram : 0, connection.now)
-      } else recovery.releasePacket(packet)
+      if (!this.#isUsable(space) || (handshake.isConfirmed && space.space !== Space.application)) continue
+      const isLast = !spaces.some((later) => later.space > space.space && this.#isUsable(later))
+      // RFC 9000 §14.1.
+      if (space.space === Space.initial && !connection.isServer) mustFill = true
+      this.#closePacket(space, closing.reason, mustFill && isLast ? smallestDatagram : 0, now)
     }
-    return this.#left(connection.now)
+    return this.#left()
   }
 
-  #left(_now: Instant): number {
+  #closePacket(space: PacketSpace, reason: CloseReason, padTo: number, now: Instant): void {
+    const { recovery } = this.#connection
+    const writer = this.#writer
+    const packet = recovery.takePacket(space.space)
+    if (!this.#start(space, packet)) {
+      recovery.releasePacket(packet)
+      return
+    }
+    // The other levels say it, too, and need room for it.
+    const text = reason.reason.slice(0, mostReason)
+    // RFC 9000 §10.2.3: before 1-RTT nothing is told of the application.
+    if (!reason.application) writeConnectionClose(writer, reason.code, reason.frameType, text)
+    else if (space.space === Space.application) writeApplicationClose(writer, reason.code, text)
+    else writeConnectionClose(writer, TransportError.applicationError, 0, '')
+    if (writer.isEmpty) {
+      writer.abandon()
+      recovery.releasePacket(packet)
+    } else this.#finish(space, packet, padTo, now)
+  }
+
+  #left(): number {
     const size = this.#writer.datagramSize
     this.path.bytesSent += size
     return size

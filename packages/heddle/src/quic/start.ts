@@ -3,6 +3,7 @@ import type { QuicConnection } from './connection.ts'
 import type { IdIssuer } from './local-ids.ts'
 import type { QuicOptions } from './options.ts'
 import type { Route } from './path.ts'
+import type { ResetTokens } from './remote-ids.ts'
 
 /** What a connection begins with. */
 export interface QuicStart {
@@ -21,6 +22,8 @@ export interface QuicStart {
   /** Server: the client has shown that it receives at its address. */
   readonly isValidated: boolean
   readonly issuer: IdIssuer
+  /** Who is told of the stateless reset tokens that the peer may use. */
+  readonly resetTokens?: ResetTokens | undefined
   readonly crypto: QuicCrypto
   readonly options?: Partial<QuicOptions> | undefined
   openTls(transportParameters: Uint8Array, handler: TlsSessionHandler): TlsSession

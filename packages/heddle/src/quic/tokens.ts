@@ -11,10 +11,12 @@ const Kind = { retry: 1, newToken: 2 } as const
 const none = new Uint8Array(0)
 const utf8 = new TextEncoder()
 
-/** What a token that is good says. */
+/** What a token says. */
 export interface OpenedToken {
   /** It comes from a Retry packet; otherwise from NEW_TOKEN. */
   readonly isRetry: boolean
+  /** It is not too old, and of this address. */
+  readonly isGood: boolean
   /** Of a Retry: the Destination Connection ID of the client's first Initial packet. */
   readonly originalDestination: Uint8Array
   /** Of a Retry: the Source Connection ID of the Retry packet. */
@@ -47,21 +49,22 @@ export class Tokens {
     return this.#seal(Kind.newToken, client.address, none, none, wallTime)
   }
 
-  /** What `token` says; undefined if it is not one of ours, too old, or of another address. */
+  /** What `token` says; undefined if it is not one of ours. */
   open(token: Uint8Array, client: Address, wallTime: number): OpenedToken | undefined {
     const content = this.#crypto.openToken(this.#key, token)
     if (content === undefined || content.length < 11) return undefined
     const view = new DataView(content.buffer, content.byteOffset, content.length)
     const isRetry = view.getUint8(0) === Kind.retry
     const age = wallTime - view.getFloat64(1)
-    // Clocks of servers that share a key may differ by some seconds.
-    if (!(age >= -10_000 && age <= (isRetry ? retryTokenAge : newTokenAge))) return undefined
     const originalLimit = 10 + view.getUint8(9)
     const retryLimit = originalLimit + 1 + view.getUint8(originalLimit)
     const address = utf8.encode(isRetry ? `${client.address} ${client.port}` : client.address)
-    if (content.length - retryLimit !== address.length || !address.every((octet, i) => octet === content[retryLimit + i])) return undefined
+    // Clocks of servers that share a key may differ by some seconds.
+    const isInTime = age >= -10_000 && age <= (isRetry ? retryTokenAge : newTokenAge)
+    const isOfClient = content.length - retryLimit === address.length && address.every((octet, i) => octet === content[retryLimit + i])
     return {
       isRetry,
+      isGood: isInTime && isOfClient,
       originalDestination: content.subarray(10, originalLimit),
       retrySource: content.subarray(originalLimit + 1, retryLimit),
     }
