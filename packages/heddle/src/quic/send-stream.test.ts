@@ -144,6 +144,22 @@ describe('Finished', () => {
     end.assertEmpty()
   })
 
+  test('an end that has arrived need not arrive again with octets that are sent again', () => {
+    const { end, stream, half } = client()
+    stream.send(octets(0, 3), 0, 3, false)
+    const [data] = end.writeAll()
+    stream.send(octets(0, 0), 0, 0, true)
+    const [fin] = end.writeAll()
+    assert.ok(data && fin)
+    end.acked(fin)
+    end.lost(data)
+    assert.deepEqual(end.frames(), [{ type: 'STREAM', streamId: 2, offset: 0, data: octets(0, 3), fin: true }])
+    // The first ones arrived after all.
+    end.acked(data)
+    assert.equal(half.state, Sending.Ended)
+    end.assertEmpty()
+  })
+
   test('─ reset ─► Reset', () => {
     const { end, stream } = client()
     stream.send(octets(0, 3), 0, 3, true)

@@ -112,6 +112,54 @@ describe('a sender that is held back (RFC 9000 §4.1)', () => {
   })
 })
 
+describe('what matters no more is not said (RFC 9000 §13.3)', () => {
+  const small = { initialMaxStreamData: 100 }
+
+  test('a stream that is stopped gets no credit', () => {
+    const end = new StreamEnd(true, small)
+    end.data(0, 0, 60)
+    const { stream } = end.acceptedStream(0)
+    assert.ok(end.hasFrames)
+    stream.stopSending(1)
+    assert.deepEqual(end.frames(), [{ type: 'STOP_SENDING', streamId: 0, code: 1 }])
+    end.data(0, 60, 100)
+    stream.consume(100)
+    assert.equal(end.write(), undefined)
+  })
+
+  test('a stream of which the size is known gets no credit', () => {
+    const end = new StreamEnd(true, small)
+    end.consumes = false
+    end.data(0, 0, 60)
+    end.data(0, 70, 80, true)
+    end.acceptedStream(0).stream.consume(60)
+    assert.equal(end.hasFrames, false)
+    assert.equal(end.write(), undefined)
+  })
+
+  test('what has ended is not asked to stop', () => {
+    const ends = [
+      (end: StreamEnd): unknown => end.data(0, 5, 9, true),
+      (end: StreamEnd): unknown => end.data(0, 7, 9, true),
+      (end: StreamEnd): unknown => end.set.receiveResetStream(0, 1, 9),
+    ]
+    for (const isLost of [false, true]) {
+      for (const finish of ends) {
+        const end = new StreamEnd(true)
+        end.data(0, 0, 5)
+        const { stream } = end.acceptedStream(0)
+        stream.stopSending(1)
+        const sent = isLost ? end.writeAll() : []
+        assert.equal(finish(end), undefined)
+        for (const each of sent) end.lost(each)
+        assert.equal(end.write(), undefined)
+        assert.equal(end.set.size, 1, 'the other half goes on')
+        assert.equal(end.set.receiveWindow.consumed, 9)
+      }
+    }
+  })
+})
+
 describe('in a call', () => {
   test('the connection may end: what waits is handed to nobody, and no frame opens a stream', () => {
     const end = new StreamEnd(true)

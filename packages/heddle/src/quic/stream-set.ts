@@ -328,7 +328,6 @@ export class StreamSet {
   #endReceiving(stream: Stream, receiving: ReceiveHalf): void {
     receiving.state = Receiving.Ended
     receiving.pieces.clear()
-    receiving.credit.clear()
     receiving.stopping.clear()
     this.#maybeClose(stream)
   }
@@ -362,7 +361,7 @@ export class StreamSet {
   }
 
   #maybeClose(stream: Stream): void {
-    if (stream.isClosed || this.isClosed || !stream.isOver) return
+    if (stream.isClosed || !stream.isOver) return
     stream.isClosed = true
     if (stream.receiving !== undefined) this.#creditRest(stream.receiving)
     this.schedule.remove(stream)
