@@ -1,8 +1,9 @@
 import { writeFileSync } from 'node:fs'
 import { UsageError } from 'heddle/http'
 import { CommandError, readCommand, type Command } from './cli-options.ts'
+import { LiveLine } from './live-line.ts'
 import { makePlan } from './make-plan.ts'
-import { progressLine, reportOf } from './report.ts'
+import { reportOf } from './report.ts'
 import type { LoadResult } from './result.ts'
 import { run } from './run.ts'
 import { ScenarioError } from './scenario.ts'
@@ -56,7 +57,7 @@ async function load({ options, json, quiet }: Run): Promise<number> {
   }
   process.on('SIGINT', onSignal)
   process.on('SIGTERM', onSignal)
-  const live = !quiet && process.stderr.isTTY ? new LiveLine() : undefined
+  const live = !quiet && process.stderr.isTTY ? new LiveLine(process.stderr) : undefined
   try {
     const result = await run({
       ...options,
@@ -112,23 +113,4 @@ function judge({ thresholds, requests, gaveUp, errors, unopened }: LoadResult): 
     status = 1
   }
   return status
-}
-
-/** The line of a terminal that says how it goes, and is written over. */
-class LiveLine {
-  #elapsed = 0
-  #answered = 0
-
-  show(progress: Parameters<typeof progressLine>[0]): void {
-    const passed = progress.elapsed - this.#elapsed
-    const perSecond = passed > 0 ? ((progress.answered - this.#answered) * 1_000) / passed : 0
-    this.#elapsed = progress.elapsed
-    this.#answered = progress.answered
-    const width = (process.stderr.columns ?? 80) - 1
-    process.stderr.write(`\r${progressLine(progress, perSecond).slice(0, width).padEnd(width)}`)
-  }
-
-  clear(): void {
-    process.stderr.write(`\r${' '.repeat((process.stderr.columns ?? 80) - 1)}\r`)
-  }
 }
