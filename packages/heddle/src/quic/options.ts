@@ -2,7 +2,7 @@
 export interface QuicOptions {
   /** Without anything from the peer for so long the connection is over (RFC 9000 §10.1). 0: never. Default 30,000. */
   readonly maxIdleTimeout: number
-  /** A PING after so long without anything keeps the connection open. 0: none. Default 0. */
+  /** While the application wants the path watched: a PING after so long without anything. 0: none. Default 15,000. */
   readonly keepAlive: number
   /** The handshake takes no longer. Default 10,000. */
   readonly handshakeTimeout: number
@@ -26,7 +26,7 @@ export interface QuicOptions {
 
 export const quicDefaults: QuicOptions = {
   maxIdleTimeout: 30_000,
-  keepAlive: 0,
+  keepAlive: 15_000,
   handshakeTimeout: 10_000,
   initialMaxStreamData: 1 << 20,
   initialMaxData: 4 << 20,
