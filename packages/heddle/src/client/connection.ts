@@ -1,17 +1,17 @@
 import { List, type Linked } from '../bytes/index.ts'
 import type { Capabilities, ConnectionHandler, ConnectionInfo, Exchange, ExchangeHandler, HeddleError, Instant } from '../http/index.ts'
 import { UsageError } from '../http/index.ts'
-import { warnOfFault, type Dialled, type DriverCounters } from '../io/index.ts'
+import { warnOfFault, type DriverCounters } from '../io/index.ts'
 import { Guests } from './coalescing.ts'
-import type { ClientEngine } from './engine.ts'
+import { attach, type AnyDialled, type ClientEngine } from './engine.ts'
 import type { PooledOrigin } from './origin.ts'
-import type { ClientProtocol } from './protocols.ts'
+import { isMultiplexed, type ClientProtocol } from './protocols.ts'
 import { ResetAllowance } from './reset-allowance.ts'
 import type { ClientTicket } from './ticket.ts'
 
 /**
  * One connection as the pool sees it: idle (parked in its origin's list without a ticket), active (with
- * tickets; an HTTP/2 connection stays parked while it can take more), or draining (neither: unwanted
+ * tickets; one of HTTP/2 or HTTP/3 stays parked while it can take more), or draining (neither: unwanted
  * content is being read away, or it is closing).
  */
 export class PooledConnection implements ConnectionHandler, Linked {
@@ -52,7 +52,7 @@ export class PooledConnection implements ConnectionHandler, Linked {
   /** HTTP/1.1: it has become a tunnel. */
   tunnelling: boolean
 
-  constructor(origin: PooledOrigin, dialled: Dialled, protocol: ClientProtocol, now: Instant) {
+  constructor(origin: PooledOrigin, dialled: AnyDialled, protocol: ClientProtocol, now: Instant) {
     const { settings } = origin.pool
     this.previous = undefined
     this.next = undefined
@@ -78,8 +78,7 @@ export class PooledConnection implements ConnectionHandler, Linked {
     const engine = settings.makeEngine(protocol, dialled, this, origin.engines, now)
     this.engine = engine
     origin.connections.add(this)
-    if (settings.loopHold !== undefined) dialled.socket.unref?.()
-    dialled.attach(engine, { counters: this.traffic })
+    attach(dialled, engine, this.traffic, settings.loopHold !== undefined)
     this.retired = false
     if (this.capacity === 0) this.#noteShut()
     origin.usable[protocol]++
@@ -181,11 +180,13 @@ export class PooledConnection implements ConnectionHandler, Linked {
    * server allows, is one failure.
    */
   failed(order: number): void {
-    if (this.protocol !== 'h2' || this.retired || order <= this.failedAt) return
+    if (!isMultiplexed(this.protocol) || this.retired || order <= this.failedAt) return
     this.failedAt = this.taken
     this.failuresInRow++
     const { origin } = this
-    if (this.failuresInRow >= origin.pool.settings.maxFailuresInRow && origin.mayReplace(this)) this.retireSoon()
+    if (this.failuresInRow < origin.pool.settings.maxFailuresInRow || !origin.mayReplace(this)) return
+    if (this.protocol === 'h3') origin.alternativeFailed()
+    this.retireSoon()
   }
 
   /** The requests of `guest`, another origin, come here. */
@@ -216,11 +217,17 @@ export class PooledConnection implements ConnectionHandler, Linked {
     this.capacity = maxExchanges
     if (wasShut || maxExchanges === 0) this.#noteShut()
     this.tunnels = extendedConnect
-    if (this.protocol === 'h2' && maxExchanges > 0) this.origin.streamsPerConnection = maxExchanges
+    if (isMultiplexed(this.protocol) && maxExchanges > 0) this.origin.streamsPerConnection = maxExchanges
     this.offer()
   }
 
-  onCapacity(_openable: number): void {
+  onCapacity(openable: number): void {
+    // A server of HTTP/3 says what it allows bit by bit.
+    if (openable > this.capacity) {
+      const wasShut = this.capacity === 0
+      this.capacity = openable
+      if (wasShut) this.#noteShut()
+    }
     // A ticket whose exchange was handed to another handler never heard of its end.
     if (this.tickets.length > this.engine.openExchanges) this.#forgetHandedOver(this.tickets.length - this.engine.openExchanges)
     this.offer()
@@ -234,7 +241,8 @@ export class PooledConnection implements ConnectionHandler, Linked {
     this.origin.counters.countDrain(byteCount, completed)
   }
 
-  onClose(_error: HeddleError | undefined): void {
+  onClose(error: HeddleError | undefined): void {
+    if (this.protocol === 'h3' && error !== undefined && !this.proven && !this.retired) this.origin.alternativeFailed()
     this.#leave()
     for (let ticket = this.tickets.shift(); ticket !== undefined; ticket = this.tickets.shift()) ticket.finish()
     this.origin.closed(this)
@@ -276,7 +284,7 @@ export class PooledConnection implements ConnectionHandler, Linked {
     this.retired = true
     if (this.capacity === 0) this.#noteShut()
     origin.usable[protocol]--
-    if (protocol === 'h2') origin.leaving++
+    if (isMultiplexed(protocol)) origin.leaving++
     // Whoever hoped for it may need another one.
     if (origin.waiting.length > 0) origin.pool.makeDue(origin)
     origin.pool.coalescing?.remove(this)

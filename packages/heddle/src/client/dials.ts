@@ -1,22 +1,22 @@
 import { lookup as systemLookup } from 'node:dns'
 import type { LookupFunction } from 'node:net'
 import { HeddleError, NetworkError, type Instant } from '../http/index.ts'
-import { Alarm, type Dialled, type DialOptions } from '../io/index.ts'
+import { Alarm, type DialOptions } from '../io/index.ts'
+import type { Alternative } from './alternatives.ts'
 import type { Coalescing } from './coalescing.ts'
 import type { PooledConnection } from './connection.ts'
+import { drop, type AnyDialled } from './engine.ts'
+import { HeadStart, type Attempt, type Connector, type HeadStartOwner, type Told } from './head-start.ts'
 import type { PooledOrigin } from './origin.ts'
+import { isMultiplexed } from './protocols.ts'
 
 /** ms before the first new attempt after a dial failed while other connections live, doubled each time … */
 const firstPause = 100
 /** … up to this. */
 const longestPause = 5_000
 
-interface Attempt {
-  cancel(): void
-}
-
 /** The connections to one origin that are being made: when there is to be one more, and what becomes of those that fail. */
-export class Dials {
+export class Dials implements HeadStartOwner {
   readonly #origin: PooledOrigin
   readonly #attempts: Set<Attempt>
   /** The last one failed: one at a time until one succeeds. */
@@ -27,6 +27,10 @@ export class Dials {
   #pausedUntil: Instant
   /** Armed while requests wait for the end of the pause. */
   #pause: Alarm | undefined
+  /** An attempt by QUIC that no request waits for: they have connections by TCP. */
+  #probe: Attempt | undefined
+  /** One is to begin. */
+  #probeWanted: boolean
 
   constructor(origin: PooledOrigin) {
     this.#origin = origin
@@ -35,6 +39,8 @@ export class Dials {
     this.#failures = 0
     this.#pausedUntil = 0
     this.#pause = undefined
+    this.#probe = undefined
+    this.#probeWanted = false
   }
 
   get size(): number {
@@ -49,7 +55,8 @@ export class Dials {
     const { protocol, pool, waiting, streamsPerConnection } = this.#origin
     const { size } = this.#attempts
     if (waiting.length === 0 || !this.#isAllowed) return false
-    if (protocol === undefined) return size === 0
+    // The next one may be by QUIC, and do for all.
+    if (protocol === undefined || (protocol === 'h1' && this.usesAlternative)) return size === 0
     if (protocol === 'h1') return waiting.length > size
     if (!pool.settings.connectsWhenFull) return size === 0 && !this.#origin.hasStreams
     return waiting.length > size * streamsPerConnection
@@ -78,7 +85,11 @@ export class Dials {
    * of use; asked one at a time, so that origins share the room they compete for.
    */
   maybeStart(): boolean {
-    if (!this.isWanted) return false
+    if (!this.isWanted) {
+      if (this.#probeWanted) this.#startProbe()
+      return false
+    }
+    this.#probeWanted = false
     const origin = this.#origin
     const { pool } = origin
     if (this.#suspect && this.#attempts.size > 0) return false
@@ -102,6 +113,13 @@ export class Dials {
 
   /** Ends those that no request waits for. */
   cancelAll(): void {
+    this.#withdrawAll()
+    this.#probe?.cancel()
+    this.#probe = undefined
+    this.#probeWanted = false
+  }
+
+  #withdrawAll(): void {
     for (const attempt of this.#attempts) this.#withdraw(attempt)
   }
 
@@ -112,23 +130,97 @@ export class Dials {
 
   #start(): void {
     const origin = this.#origin
-    const { pool, route } = origin
+    const { pool } = origin
     const attempt: Attempt = { cancel: () => {} }
     this.#attempts.add(attempt)
     pool.room.take()
     try {
-      const dial = pool.settings.connect(route.target, this.#optionsOf(attempt), (error, dialled) => {
-        if (!this.#attempts.delete(attempt)) dialled?.socket.destroy()
-        else if (dialled !== undefined) this.#succeeded(dialled)
+      const dial = this.#connector(attempt)((error, dialled) => {
+        if (!this.#attempts.delete(attempt)) {
+          if (dialled !== undefined) drop(dialled)
+        } else if (dialled !== undefined) this.#succeeded(dialled)
         else this.#failed(error as HeddleError)
       })
       attempt.cancel = () => dial.cancel()
-    } catch (cause) {
-      // An option that net or tls refuses, such as a certificate that is none.
+    } catch (error) {
       this.#attempts.delete(attempt)
-      const error = new NetworkError('CONNECT_FAILED', 'no connection could be begun', { cause, unprocessed: true })
-      this.#failed(cause instanceof HeddleError ? cause : error)
+      this.#failed(error as HeddleError)
     }
+  }
+
+  /** How the next connection is made. What it throws is a HeddleError. */
+  #connector(attempt: Attempt): Connector {
+    const origin = this.#origin
+    const { pool, route, alternative } = origin
+    const byTcp: Connector = (done) => begin(() => pool.settings.connect(route.target, this.#optionsOf(attempt), done))
+    if (route.quic === undefined) return byTcp
+    if (route.quicOnly) return (done) => this.#byQuic(origin.host, origin.port, done)
+    if (alternative === undefined || !this.usesAlternative) return byTcp
+    const byQuic: Connector = (done) => this.#byQuic(alternative.host, alternative.port, done)
+    return (done) => new HeadStart(pool.clock, alternative, byQuic, byTcp, this, done)
+  }
+
+  #byQuic(host: string, port: number, done: Told): Attempt {
+    const { pool, route } = this.#origin
+    const { quic } = pool.settings
+    if (quic === undefined || route.quic === undefined) throw new NetworkError('CONNECT_FAILED', 'no QUIC here', { unprocessed: true })
+    return begin(() => quic.connect({ host, port }, route.quic as NonNullable<typeof route.quic>, done))
+  }
+
+  // ── Beside TCP ──────────────────────────────────────────────────────────────────────────────────
+
+  /** The next connection is tried by QUIC, to where the server said that it can be reached so. */
+  get usesAlternative(): boolean {
+    const { alternative, http1Required, pool } = this.#origin
+    return alternative !== undefined && this.#probe === undefined && !http1Required && alternative.isUsable(pool.clock.now())
+  }
+
+  /** A request goes over TCP: if it need not be so for ever, a connection by QUIC is tried meanwhile. */
+  considerProbe(): void {
+    const origin = this.#origin
+    if (this.#probeWanted || this.#attempts.size > 0 || origin.usable.h3 > 0 || !this.usesAlternative) return
+    this.#probeWanted = true
+    origin.pool.makeDue(origin)
+  }
+
+  #startProbe(): void {
+    this.#probeWanted = false
+    const { pool, alternative } = this.#origin
+    if (alternative === undefined || !this.usesAlternative || !this.#hasRoom) return
+    try {
+      this.#probe = this.#byQuic(alternative.host, alternative.port, (error, dialled) => this.onProbed(alternative, error, dialled))
+    } catch (error) {
+      pool.clock.soon(() => this.onProbed(alternative, error as HeddleError, undefined))
+    }
+  }
+
+  get #hasRoom(): boolean {
+    const { known, pool } = this.#origin
+    return known && !pool.closing && pool.room.left && this.#isAllowed
+  }
+
+  onProbing(probe: Attempt): void {
+    this.#probe = probe
+  }
+
+  onQuicFailed(error: HeddleError): void {
+    this.#origin.counters.countError(error.code)
+  }
+
+  onProbed(alternative: Alternative, error: HeddleError | undefined, dialled: AnyDialled | undefined): void {
+    const origin = this.#origin
+    const { pool } = origin
+    this.#probe = undefined
+    if (dialled === undefined) {
+      this.onQuicFailed(error as HeddleError)
+      alternative.failed(pool.clock.now())
+      return
+    }
+    alternative.worked()
+    if (!this.#hasRoom || origin.http1Required || origin.usable.h3 > 0) return drop(dialled)
+    pool.room.take()
+    pool.directory.becameUsed(origin)
+    origin.connected(dialled, 'h3')
   }
 
   #optionsOf(attempt: Attempt): DialOptions {
@@ -170,18 +262,18 @@ export class Dials {
     return true
   }
 
-  #succeeded(dialled: Dialled): void {
+  #succeeded(dialled: AnyDialled): void {
     const origin = this.#origin
     const { pool, http1Required, route } = origin
-    const protocol = route.spokenOn(dialled.alpn, http1Required)
+    const protocol = 'quic' in dialled ? 'h3' : route.spokenOn(dialled.alpn, http1Required)
     if (protocol === undefined) {
-      dialled.socket.destroy()
+      drop(dialled)
       const message = `${origin.key} speaks none of ${route.protocols.join(', ')}`
       return this.#failed(new NetworkError('TLS_FAILED', message, { unprocessed: true }))
     }
-    if (protocol === 'h2' && http1Required) {
+    if (isMultiplexed(protocol) && http1Required) {
       // It was on its way when the server asked for HTTP/1.1.
-      dialled.socket.destroy()
+      drop(dialled)
       pool.left()
       if (origin.waiting.length > 0) pool.makeDue(origin)
       return
@@ -192,7 +284,7 @@ export class Dials {
     // What was held back while the origin was suspect, or nobody knew what it speaks.
     if (this.isWanted) pool.makeDue(origin)
     // One connection does for all, where several were thought to be needed.
-    else if (protocol === 'h2' && origin.waiting.length === 0) this.cancelAll()
+    else if (isMultiplexed(protocol) && origin.waiting.length === 0) this.#withdrawAll()
   }
 
   /**
@@ -228,5 +320,15 @@ export class Dials {
     const { pool } = this.#origin
     pool.timers--
     pool.makeDue(this.#origin)
+  }
+}
+
+/** What `start` returns; what it throws, an option that net or tls refuses, is made a HeddleError. */
+function begin(start: () => Attempt): Attempt {
+  try {
+    return start()
+  } catch (cause) {
+    if (cause instanceof HeddleError) throw cause
+    throw new NetworkError('CONNECT_FAILED', 'no connection could be begun', { cause, unprocessed: true })
   }
 }

@@ -97,6 +97,7 @@ export class Directory {
     const { resets } = this.#pool.settings
     return {
       ...poolCounts(census, total),
+      http3Unavailable: this.#pool.settings.http3Unavailable,
       timers: this.#pool.timers,
       resetsSent: resets.sent,
       resetsReceived: resets.received,
@@ -123,6 +124,7 @@ export class Directory {
       }
       origin.moveTo(undefined)
       origin.known = false
+      origin.dials.cancelAll()
       this.#origins.delete(origin.key)
       this.#forgotten.add(origin.counters)
       origin.counters.reset()

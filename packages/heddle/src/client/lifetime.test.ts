@@ -216,6 +216,8 @@ test('stats tell the present by state and the past by sums', () => {
     errors: { CANCELLED: 1 },
     http1: { connections: 3, streams: 1, dialled: 3, requests: 5 },
     http2: { connections: 0, streams: 0, dialled: 0, requests: 0, frames: 0, writes: 0, framesPerWrite: 0 },
+    http3: { connections: 0, streams: 0, dialled: 0, requests: 0 },
+    http3Unavailable: undefined,
     timers: 1,
     resetsSent: {},
     resetsReceived: {},

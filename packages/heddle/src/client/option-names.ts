@@ -17,6 +17,7 @@ export const clientOptionNames: OptionNames<ClientOptions> = {
   totalTimeout: true,
   limits: true,
   http2: true,
+  http3: true,
   originLifetime: true,
   tls: true,
   lookup: true,
@@ -26,4 +27,5 @@ export const clientOptionNames: OptionNames<ClientOptions> = {
   proxy: true,
   clock: true,
   connect: true,
+  connectQuic: true,
 }

@@ -1,12 +1,12 @@
 import { List, type Linked } from '../bytes/index.ts'
 import { errorAbout, type HeddleError, type Instant } from '../http/index.ts'
-import type { Dialled } from '../io/index.ts'
+import type { Alternative } from './alternatives.ts'
 import { isDisowned } from './coalescing.ts'
 import { PooledConnection } from './connection.ts'
 import { Dials } from './dials.ts'
-import type { EngineOptions } from './engine.ts'
+import type { AnyDialled, EngineOptions } from './engine.ts'
 import type { Pool } from './pool.ts'
-import type { ClientProtocol } from './protocols.ts'
+import { isMultiplexed, type ClientProtocol } from './protocols.ts'
 import { routeTo, type Route } from './route.ts'
 import { Stall } from './stall.ts'
 import { Census, Counters, poolCounts, type OriginStats } from './stats.ts'
@@ -62,7 +62,9 @@ export class PooledOrigin implements Origin, Linked {
   readonly tunnelsOnly: boolean
   /** Its connections must speak HTTP/1.1: they are for tunnels, or the server answered HTTP_1_1_REQUIRED. */
   http1Required: boolean
-  /** Requests its HTTP/2 connections run at once, as the last one said. */
+  /** Where it is served over HTTP/3, as its server said last. */
+  alternative: Alternative | undefined
+  /** Requests its HTTP/2 or HTTP/3 connections run at once, as the last one said. */
   streamsPerConnection: number
   /** Connections that can take a request, the one that became so last at the end: it is taken first. */
   readonly available: List<PooledConnection>
@@ -72,7 +74,7 @@ export class PooledOrigin implements Origin, Linked {
   readonly connections: Set<PooledConnection>
   /** Open connections that take requests, now or when they are free, by what is spoken. */
   readonly usable: Record<ClientProtocol, number>
-  /** HTTP/2 connections that are open and take no more requests. */
+  /** HTTP/2 and HTTP/3 connections that are open and take no more requests. */
   leaving: number
   /** HTTP/1.1 connections that have become tunnels. */
   tunnelling: number
@@ -110,16 +112,17 @@ export class PooledOrigin implements Origin, Linked {
     this.port = port
     this.key = `${scheme}://${authority}${tunnelsOnly ? tunnelSuffix : ''}`
     this.route = routeTo(this, pool.settings)
-    this.engines = { http1: this.route.http1, http2: pool.settings.engines.http2 }
+    this.engines = { ...pool.settings.engines, http1: this.route.http1 }
     this.protocol = tunnelsOnly ? 'h1' : this.route.protocol
     this.tunnelsOnly = tunnelsOnly
     this.http1Required = tunnelsOnly
+    this.alternative = pool.alternatives?.find(this.key)
     this.streamsPerConnection = usualStreams
     this.counters = new Counters()
     this.available = new List()
     this.waiting = new List()
     this.connections = new Set()
-    this.usable = { h1: 0, h2: 0 }
+    this.usable = { h1: 0, h2: 0, h3: 0 }
     this.leaving = 0
     this.tunnelling = 0
     this.idle = 0
@@ -151,9 +154,9 @@ export class PooledOrigin implements Origin, Linked {
     return this.usable.h1 > 0 || this.hasStreams
   }
 
-  /** The same of HTTP/2 connections. */
+  /** The same of HTTP/2 and HTTP/3 connections. */
   get hasStreams(): boolean {
-    return this.usable.h2 > 0 || this.guestOf !== undefined
+    return this.usable.h2 > 0 || this.usable.h3 > 0 || this.guestOf !== undefined
   }
 
   // ── Requests ────────────────────────────────────────────────────────────────────────────────────
@@ -162,6 +165,7 @@ export class PooledOrigin implements Origin, Linked {
   enter(ticket: ClientTicket): void {
     this.counters.requests++
     if (!this.#takeAvailable(ticket)) this.pool.wait(ticket, false)
+    if (this.alternative !== undefined) this.dials.considerProbe()
   }
 
   /** As `enter`, for a request that stood here before: it waits ahead of those that did not. */
@@ -180,8 +184,8 @@ export class PooledOrigin implements Origin, Linked {
   }
 
   #opensTunnel(connection: PooledConnection, ticket: ClientTicket): boolean {
-    // RFC 8441 §3: only where the server has said that it may.
-    if (connection.protocol !== 'h2' || !connection.tunnels || !this.#takes(connection, ticket)) return false
+    // RFC 8441 §3, RFC 9220 §3: only where the server has said that it may.
+    if (!isMultiplexed(connection.protocol) || !connection.tunnels || !this.#takes(connection, ticket)) return false
     this.counters.requests++
     return true
   }
@@ -237,12 +241,15 @@ export class PooledOrigin implements Origin, Linked {
   // ── Connections ─────────────────────────────────────────────────────────────────────────────────
 
   /** A connection was made. */
-  connected(dialled: Dialled, protocol: ClientProtocol): void {
+  connected(dialled: AnyDialled, protocol: ClientProtocol): void {
     this.protocol = protocol
     this.counters.dialled[protocol]++
     const connection = new PooledConnection(this, dialled, protocol, this.pool.clock.now())
     this.pool.coalescing?.add(connection)
     connection.offer()
+    if (protocol !== 'h3' || this.alternative === undefined) return
+    // What came by TCP until now finishes what it has.
+    for (const other of this.connections) if (other.protocol !== 'h3') other.retireSoon()
   }
 
   park(connection: PooledConnection): void {
@@ -297,8 +304,8 @@ export class PooledOrigin implements Origin, Linked {
       this.pool.room.evicting--
       this.evicting--
     }
+    if (isMultiplexed(connection.protocol)) this.leaving--
     if (connection.protocol === 'h2') {
-      this.leaving--
       this.counters.frames += connection.engine.framesSent ?? 0
       this.counters.writes += connection.traffic.writes
     }
@@ -306,15 +313,28 @@ export class PooledOrigin implements Origin, Linked {
     else this.maybeUnused()
   }
 
-  /** The server wants HTTP/1.1: no more requests over HTTP/2. False: the client may not speak it. */
+  /** The server wants HTTP/1.1: no more requests over HTTP/2 or HTTP/3. False: the client may not speak it. */
   requireHttp1(): boolean {
     if (!this.route.protocols.includes('h1')) return false
     if (this.http1Required) return true
     this.http1Required = true
     this.protocol = 'h1'
-    for (const connection of this.connections) if (connection.protocol === 'h2') connection.retireSoon()
+    for (const connection of this.connections) if (isMultiplexed(connection.protocol)) connection.retireSoon()
     this.guestOf?.guests?.dismiss(this)
     return true
+  }
+
+  /** RFC 7838 §6: who answers at the alternative does not answer for it (421). False: there is no other way to it. */
+  loseAlternative(connection: PooledConnection): boolean {
+    if (this.alternative === undefined || this.route.quicOnly) return false
+    this.alternative.withdraw()
+    connection.retireSoon()
+    return true
+  }
+
+  /** An HTTP/3 connection was of no use. */
+  alternativeFailed(): void {
+    this.alternative?.failed(this.pool.clock.now())
   }
 
   // ── Another origin's connection ─────────────────────────────────────────────────────────────────

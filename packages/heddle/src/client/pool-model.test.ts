@@ -148,7 +148,11 @@ class Model {
     const all = [...connections]
     const alive = all.filter(({ retired }) => !retired)
     assert.deepEqual(
-      { h1: alive.filter(({ protocol }) => protocol === 'h1').length, h2: alive.filter(({ protocol }) => protocol === 'h2').length },
+      {
+        h1: alive.filter(({ protocol }) => protocol === 'h1').length,
+        h2: alive.filter(({ protocol }) => protocol === 'h2').length,
+        h3: 0,
+      },
       usable,
     )
     assert.equal(all.filter(({ retired, protocol }) => retired && protocol === 'h2').length, origin.leaving)

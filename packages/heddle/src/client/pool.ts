@@ -1,6 +1,7 @@
 import { List } from '../bytes/index.ts'
 import { HeddleError, UsageError } from '../http/index.ts'
 import type { Alarm, Clock } from '../io/index.ts'
+import { Alternatives } from './alternatives.ts'
 import { Coalescing } from './coalescing.ts'
 import type { PooledConnection } from './connection.ts'
 import { Directory } from './directory.ts'
@@ -25,6 +26,8 @@ export class Pool {
   readonly room: Room
   /** Undefined: every origin has connections of its own. */
   readonly coalescing: Coalescing | undefined
+  /** Where servers speak HTTP/3; undefined: it is not spoken, or spoken without their saying so. */
+  readonly alternatives: Alternatives | undefined
   /** Requests that wait, at all origins. */
   waiting: number
   /** Alarms armed. */
@@ -51,6 +54,8 @@ export class Pool {
     this.directory = new Directory(this)
     this.room = new Room(this)
     this.coalescing = settings.coalesces ? new Coalescing() : undefined
+    const { quic, protocols, tls } = settings
+    this.alternatives = quic !== undefined && protocols.length > 1 ? new Alternatives(tls.rejectUnauthorized === false) : undefined
     this.waiting = 0
     this.timers = 0
     this.closing = false

@@ -2,24 +2,26 @@ import { UsageError } from '../http/index.ts'
 import { protocolOf } from '../io/index.ts'
 
 /** A version of HTTP that the client speaks. */
-export type ClientProtocol = 'h1' | 'h2'
+export type ClientProtocol = 'h1' | 'h2' | 'h3'
 
+/** Every version. */
+export const everyProtocol: readonly ClientProtocol[] = Object.freeze(['h3', 'h2', 'h1'])
 /** What is offered when nothing is said, best first. */
-export const allProtocols: readonly ClientProtocol[] = Object.freeze(['h2', 'h1'])
+export const usualProtocols: readonly ClientProtocol[] = Object.freeze(['h2', 'h1'])
 
-const alpnNames: Readonly<Record<ClientProtocol, string>> = { h1: 'http/1.1', h2: 'h2' }
+const alpnNames: Readonly<Record<ClientProtocol, string>> = { h1: 'http/1.1', h2: 'h2', h3: 'h3' }
 
-/** The ALPN names (RFC 7301 §6) of `protocols`, in their order. */
+/** The ALPN names (RFC 7301 §6) of those of `protocols` that are spoken over TCP, in their order. */
 export function alpnOf(protocols: readonly ClientProtocol[]): readonly string[] {
-  return protocols.map((protocol) => alpnNames[protocol])
+  return protocols.filter((protocol) => protocol !== 'h3').map((protocol) => alpnNames[protocol])
 }
 
-/** Checks an option: one or both, each once. */
+/** Checks an option: some of them, each once. */
 export function checkedProtocols(protocols: readonly ClientProtocol[] | undefined): readonly ClientProtocol[] {
-  if (protocols === undefined) return allProtocols
+  if (protocols === undefined) return usualProtocols
   const known = Array.isArray(protocols) && protocols.every((protocol) => Object.hasOwn(alpnNames, protocol))
   if (!known || protocols.length === 0 || new Set(protocols).size !== protocols.length) {
-    throw new UsageError("protocols must be a list of 'h2' and 'h1', each once at most")
+    throw new UsageError("protocols must be a list of 'h3', 'h2' and 'h1', each once at most")
   }
   return [...protocols]
 }
@@ -31,4 +33,9 @@ export function checkedProtocols(protocols: readonly ClientProtocol[] | undefine
 export function chosenProtocol(alpn: string | undefined, protocols: readonly ClientProtocol[]): ClientProtocol | undefined {
   const protocol = protocolOf(alpn)
   return protocol !== undefined && protocols.includes(protocol) ? protocol : undefined
+}
+
+/** One connection runs many requests at once. */
+export function isMultiplexed(protocol: ClientProtocol): boolean {
+  return protocol !== 'h1'
 }

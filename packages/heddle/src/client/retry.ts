@@ -14,5 +14,6 @@ export function mayRetry(error: HeddleError, method: string, ticket: Ticket): bo
   if (error.unprocessed) return error.code !== 'CANCELLED' && error.code !== 'SHUTDOWN' && ticket.moves < mostMoves
   // RST_STREAM is an answer of a sort: the connection lives, and the server has seen the request.
   if (!ticket.reused || !isIdempotent(method) || error.scope === 'stream') return false
-  return error.code === 'PEER_CLOSED' || error.code === 'PEER_RESET' || error.code === 'NETWORK_ERROR'
+  // The end of a QUIC connection from which nothing comes any more is IDLE_TIMEOUT.
+  return error.code === 'IDLE_TIMEOUT' || error.code === 'PEER_CLOSED' || error.code === 'PEER_RESET' || error.code === 'NETWORK_ERROR'
 }

@@ -1,5 +1,5 @@
 import type { Http1Options } from '../h1/index.ts'
-import type { DialOptions, DialProxy, DialTarget } from '../io/index.ts'
+import type { DialOptions, DialProxy, DialTarget, QuicDialOptions } from '../io/index.ts'
 import { chosenProtocol, type ClientProtocol } from './protocols.ts'
 import type { Proxy } from './proxy.ts'
 import type { Settings } from './settings.ts'
@@ -10,6 +10,10 @@ export interface Route {
   readonly options: DialOptions
   /** The same, for a connection that has to speak HTTP/1.1. */
   readonly http1Options: DialOptions
+  /** How connections by QUIC are made; undefined: none are. */
+  readonly quic: QuicDialOptions | undefined
+  /** Connections are made by QUIC, and not otherwise. */
+  readonly quicOnly: boolean
   readonly http1: Http1Options
   /** What may be spoken. */
   readonly protocols: readonly ClientProtocol[]
@@ -32,7 +36,11 @@ export function routeTo(origin: { readonly scheme: string; readonly host: string
     // A socket's path names no host to check the certificate against.
     const servername = socketPath === undefined ? undefined : (tls.servername ?? host)
     const named = servername === undefined ? { tls, tlsHttp1 } : { tls: { ...tls, servername }, tlsHttp1: { ...tlsHttp1, servername } }
+    const { quic } = settings
     return {
+      // A proxy of CONNECT carries TCP.
+      quic: quic === undefined || proxy !== undefined ? undefined : { ...common, ...quic, servername: tls.servername ?? host },
+      quicOnly: protocols.length === 1 && protocols[0] === 'h3',
       target: socketPath === undefined ? { host, port } : { path: socketPath },
       options: { ...to, tls: named.tls },
       http1Options: { ...to, tls: named.tlsHttp1 },
@@ -46,9 +54,9 @@ export function routeTo(origin: { readonly scheme: string; readonly host: string
   if (proxy === undefined) {
     const target = socketPath === undefined ? { host, port } : { path: socketPath }
     const { h2c, protocols } = settings
-    if (!h2c) return { target, options: common, http1Options: common, http1, ...onlyHttp1 }
+    if (!h2c) return { ...onlyHttp1, target, options: common, http1Options: common, http1 }
     const spokenOn = (_alpn: string | undefined, http1: boolean): ClientProtocol => (http1 ? 'h1' : 'h2')
-    return { target, options: common, http1Options: common, http1, protocols, protocol: 'h2', spokenOn }
+    return { ...onlyHttp1, target, options: common, http1Options: common, http1, protocols, protocol: 'h2', spokenOn }
   }
   const options = { ...common, tls: proxy.secure ? proxyTls : undefined, targetIsProxy: true }
   return {
@@ -60,7 +68,13 @@ export function routeTo(origin: { readonly scheme: string; readonly host: string
   }
 }
 
-const onlyHttp1: Pick<Route, 'protocols' | 'protocol' | 'spokenOn'> = { protocols: ['h1'], protocol: 'h1', spokenOn: () => 'h1' }
+const onlyHttp1: Pick<Route, 'protocols' | 'protocol' | 'spokenOn' | 'quic' | 'quicOnly'> = {
+  protocols: ['h1'],
+  protocol: 'h1',
+  spokenOn: () => 'h1',
+  quic: undefined,
+  quicOnly: false,
+}
 
 /** TLS to a proxy is not the origin's: neither its authorities nor our certificate apply. */
 const proxyTls = Object.freeze({ alpn: ['http/1.1'] })

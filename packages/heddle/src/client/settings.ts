@@ -1,6 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { clientLimits as http1Limits, type Http1Limits } from '../h1/index.ts'
 import { checkedLimits, clientLimits, ResetCounts, type Http2Limits } from '../h2/index.ts'
+import { clientLimits as http3ClientLimits } from '../h3/index.ts'
 import { checkLimits, checkOptionNames, UsageError } from '../http/index.ts'
 import { checkTlsClientOptions, dial, systemClock, TlsSessions, type Clock, type TlsClientOptions } from '../io/index.ts'
 import { makeEngine as heddleEngine, type EngineMaker, type EngineOptions } from './engine.ts'
@@ -9,6 +10,7 @@ import { clientOptionNames } from './option-names.ts'
 import type { ClientOptions, ClientTlsOptions, Dialler } from './options.ts'
 import { alpnOf, checkedProtocols, type ClientProtocol } from './protocols.ts'
 import { ProxyRules } from './proxy.ts'
+import { http3Limits, quicFault, quicSettings, type QuicSettings } from './quic-settings.ts'
 
 /** A client's options, checked, with every default filled in. */
 export class Settings {
@@ -26,7 +28,12 @@ export class Settings {
   readonly clock: Clock
   readonly connect: Dialler
   readonly proxy: ProxyRules
+  /** Without `h3`, if it cannot be spoken and others can. */
   readonly protocols: readonly ClientProtocol[]
+  /** Undefined: nothing goes over QUIC. */
+  readonly quic: QuicSettings | undefined
+  /** Why HTTP/3 is not spoken although it is among the protocols. */
+  readonly http3Unavailable: string | undefined
   /** http origins speak HTTP/2. */
   readonly h2c: boolean
   /** Connections may serve other origins besides their own. */
@@ -63,7 +70,10 @@ export class Settings {
     this.connect = options.connect ?? dial
     this.proxy = new ProxyRules(options.proxy ?? 'none', process.env)
     if (options.socketPath !== undefined && this.proxy.any) throw new UsageError('socketPath and proxy exclude each other')
-    this.protocols = checkedProtocols(options.protocols)
+    const protocols = checkedProtocols(options.protocols)
+    this.http3Unavailable = protocols.includes('h3') ? quicFault(options) : undefined
+    this.protocols = this.http3Unavailable === undefined ? protocols : protocols.filter((protocol) => protocol !== 'h3')
+    if (this.protocols.length === 0) throw new UsageError(`Client: HTTP/3 cannot be spoken: ${this.http3Unavailable}`)
     this.h2c = flag('h2c', options.h2c)
     if (this.h2c && !this.protocols.includes('h2')) throw new UsageError("h2c needs 'h2' among the protocols")
     this.coalesces = flag('coalesce', options.coalesce)
@@ -83,8 +93,10 @@ export class Settings {
     const http2 = options.http2 === undefined ? {} : checkedLimits('Client', options.http2)
     this.engines = {
       http1: { websocketKey, websocketAccept, ...(options.limits === undefined ? undefined : { limits: http1 }) },
-      http2: { limits: http2Limits({ ...sharedLimits(http1), ...http2 }), resets: this.resets },
+      http2: { limits: http2Limits({ ...sharedLimits(http1, clientLimits), ...http2 }), resets: this.resets },
+      http3: { limits: http3Limits(sharedLimits(http1, http3ClientLimits), options.http3) },
     }
+    this.quic = this.protocols.includes('h3') ? quicSettings(options, this.tls, this.engines.http3) : undefined
     this.makeEngine = makeEngine
     this.loopHold = options.clock === undefined || options.clock === systemClock() ? loopHold : undefined
   }
@@ -120,9 +132,12 @@ function choice<T extends string>(name: string, value: T | undefined, choices: r
   return value
 }
 
-/** Of `limits`, those HTTP/2 has as well: whoever bounds a wait means every request. Draining is of HTTP/1.1; HTTP/2 resets. */
-function sharedLimits({ drainSize: _size, drainTimeout: _timeout, ...limits }: Partial<Http1Limits>): Partial<Http2Limits> {
-  return Object.fromEntries(Object.entries(limits).filter(([name]) => name in clientLimits))
+/** Of `limits`, those `others` have as well: whoever bounds a wait means every request. Draining is of HTTP/1.1; others reset. */
+function sharedLimits<T extends object>(
+  { drainSize: _size, drainTimeout: _timeout, ...limits }: Partial<Http1Limits>,
+  others: T,
+): Partial<T> {
+  return Object.fromEntries(Object.entries(limits).filter(([name]) => name in others)) as Partial<T>
 }
 
 /** A connection usually runs this many streams at once (RFC 9113 §6.5.2). */

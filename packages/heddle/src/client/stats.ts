@@ -1,4 +1,4 @@
-import type { ClientProtocol } from './protocols.ts'
+import { everyProtocol, type ClientProtocol } from './protocols.ts'
 
 /** How many of one version of HTTP. */
 export interface ProtocolCounts {
@@ -58,8 +58,10 @@ export interface PoolCounts {
   readonly errors: Readonly<Record<string, number>>
   /** Of these, what is spoken HTTP/1.1 … */
   readonly http1: ProtocolCounts
-  /** … and HTTP/2. */
+  /** … HTTP/2 … */
   readonly http2: Http2Counts
+  /** … and HTTP/3. */
+  readonly http3: ProtocolCounts
 }
 
 /** One origin's counts. */
@@ -75,6 +77,8 @@ export interface OriginStats extends PoolCounts {
 
 /** The counts of a client: the sums over its origins, those it has forgotten included. */
 export interface ClientStats extends PoolCounts {
+  /** Why no HTTP/3 is spoken although it is among the client's protocols; undefined: it is, or is not among them. */
+  readonly http3Unavailable: string | undefined
   /** Alarms the pool has armed now; each connection has one of its own beside. */
   readonly timers: number
   /** HTTP/2 streams this client reset, by the name of RFC 9113 §7 (`{ CANCEL: 2 }`), ever. */
@@ -97,8 +101,8 @@ export class Counters {
   /** Of HTTP/2 connections that are gone. */
   frames = 0
   writes = 0
-  readonly dialled: Record<ClientProtocol, number> = { h1: 0, h2: 0 }
-  readonly taken: Record<ClientProtocol, number> = { h1: 0, h2: 0 }
+  readonly dialled: Record<ClientProtocol, number> = { h1: 0, h2: 0, h3: 0 }
+  readonly taken: Record<ClientProtocol, number> = { h1: 0, h2: 0, h3: 0 }
   readonly errors: Map<string, number> = new Map()
 
   countError(code: string, times = 1): void {
@@ -118,7 +122,7 @@ export class Counters {
   reset(): void {
     this.requests = this.reused = this.retries = this.frames = this.writes = 0
     this.drained = this.drainedBytes = this.abandoned = this.abandonedBytes = 0
-    this.dialled.h1 = this.dialled.h2 = this.taken.h1 = this.taken.h2 = 0
+    for (const protocol of everyProtocol) this.dialled[protocol] = this.taken[protocol] = 0
     this.errors.clear()
   }
 
@@ -133,7 +137,7 @@ export class Counters {
     this.retries += other.retries
     this.frames += other.frames
     this.writes += other.writes
-    for (const protocol of ['h1', 'h2'] as const) {
+    for (const protocol of everyProtocol) {
       this.dialled[protocol] += other.dialled[protocol]
       this.taken[protocol] += other.taken[protocol]
     }
@@ -149,8 +153,8 @@ export class Census {
   waiting = 0
   frames = 0
   writes = 0
-  readonly connections: Record<ClientProtocol, number> = { h1: 0, h2: 0 }
-  readonly streams: Record<ClientProtocol, number> = { h1: 0, h2: 0 }
+  readonly connections: Record<ClientProtocol, number> = { h1: 0, h2: 0, h3: 0 }
+  readonly streams: Record<ClientProtocol, number> = { h1: 0, h2: 0, h3: 0 }
 
   add(other: Census): void {
     this.idle += other.idle
@@ -159,7 +163,7 @@ export class Census {
     this.waiting += other.waiting
     this.frames += other.frames
     this.writes += other.writes
-    for (const protocol of ['h1', 'h2'] as const) {
+    for (const protocol of everyProtocol) {
       this.connections[protocol] += other.connections[protocol]
       this.streams[protocol] += other.streams[protocol]
     }
@@ -169,7 +173,7 @@ export class Census {
 /** One view of `census` and `counters`. */
 export function poolCounts(census: Census, counters: Counters): PoolCounts {
   const { connections, streams } = census
-  const total = connections.h1 + connections.h2
+  const total = sum(connections)
   const frames = census.frames + counters.frames
   const writes = census.writes + counters.writes
   return {
@@ -178,10 +182,10 @@ export function poolCounts(census: Census, counters: Counters): PoolCounts {
     active: census.active,
     draining: total - census.idle - census.active,
     dialling: census.dialling,
-    streams: streams.h1 + streams.h2,
+    streams: sum(streams),
     waiting: census.waiting,
     requests: counters.requests,
-    dialled: counters.dialled.h1 + counters.dialled.h2,
+    dialled: sum(counters.dialled),
     reused: counters.reused,
     drained: counters.drained,
     drainedBytes: counters.drainedBytes,
@@ -191,7 +195,12 @@ export function poolCounts(census: Census, counters: Counters): PoolCounts {
     errors: Object.fromEntries(counters.errors),
     http1: protocolCounts('h1', census, counters),
     http2: { ...protocolCounts('h2', census, counters), frames, writes, framesPerWrite: writes === 0 ? 0 : frames / writes },
+    http3: protocolCounts('h3', census, counters),
   }
+}
+
+function sum({ h1, h2, h3 }: Readonly<Record<ClientProtocol, number>>): number {
+  return h1 + h2 + h3
 }
 
 function protocolCounts(protocol: ClientProtocol, census: Census, counters: Counters): ProtocolCounts {

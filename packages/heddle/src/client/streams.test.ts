@@ -695,7 +695,7 @@ test('reused says that another request was answered there before, not merely sen
 test('options that make no sense are refused', () => {
   for (const options of [
     { protocols: [] },
-    { protocols: ['h3'] },
+    { protocols: ['h4'] },
     { protocols: ['h1', 'h1'] },
     { protocols: 'h2' },
     { protocols: ['h1'], h2c: true },

@@ -1,5 +1,6 @@
 import { WheelNode, type Linked } from '../bytes/index.ts'
 import { ErrorCode } from '../h2/index.ts'
+import { ErrorCode as Http3ErrorCode } from '../h3/index.ts'
 import {
   CancelledError,
   CancelReason,
@@ -15,6 +16,7 @@ import {
 import { warnOfFault } from '../io/index.ts'
 import type { PooledConnection } from './connection.ts'
 import type { PooledOrigin } from './origin.ts'
+import { isMultiplexed } from './protocols.ts'
 
 /** What a request needs of its handler: to be told of its exchange, then of what happens on it. */
 export interface ClientExchangeHandler extends ExchangeHandler {
@@ -74,12 +76,20 @@ function wasOfUse({ scope }: HeddleError, { proven, engine }: PooledConnection):
   return scope !== 'stream' && (proven || engine.openExchanges > 0)
 }
 
+/** How a server says that it does not want to go on with a request, by HTTP/2 and by HTTP/3. */
+const cancels: readonly number[] = [ErrorCode.Cancel, Http3ErrorCode.RequestCancelled]
+
+/** RFC 9113 §7, RFC 9114 §8.1. The codes of the two versions have no number in common. */
+function wantsHttp1(wireCode: number | undefined): boolean {
+  return wireCode === ErrorCode.Http11Required || wireCode === Http3ErrorCode.VersionFallback
+}
+
 /**
  * True if `error`, which ended a request without an answer, says something of its connection. CANCEL is
  * about the one request, and HTTP_1_1_REQUIRED is an answer.
  */
 function isServersDoing({ code, wireCode }: HeddleError): boolean {
-  if (code === 'PEER_RESET') return wireCode !== ErrorCode.Cancel && wireCode !== ErrorCode.Http11Required
+  if (code === 'PEER_RESET') return !cancels.includes(wireCode as number) && !wantsHttp1(wireCode)
   return code === 'PROTOCOL_ERROR' || code === 'HEAD_TIMEOUT' || code === 'SEND_TIMEOUT'
 }
 
@@ -111,7 +121,7 @@ export class ClientTicket implements Ticket, ExchangeHandler, Linked {
   responded: boolean
   /** Set by `cancel` while open: it is not moved to another connection any more. */
   withdrawn: boolean
-  /** It was cancelled at another origin's connection, which does not answer for its own. */
+  /** It was cancelled at a connection of another origin or by an alternative, which does not answer for its own. */
   misdirected: boolean
   moves: number
   /** Moves from connections that were of no use. */
@@ -230,7 +240,13 @@ export class ClientTicket implements Ticket, ExchangeHandler, Linked {
     const { connection } = this
     if (connection !== undefined) {
       connection.answered()
-      if (connection.origin !== this.origin && head.status === misdirectedRequest && this.#leavesHost()) return
+      const isElsewhere = connection.origin !== this.origin || connection.protocol === 'h3'
+      if (isElsewhere && head.status === misdirectedRequest && this.#leaves(connection)) return
+      const { pool } = this.origin
+      // RFC 7838 §6: what a 421 says of it is ignored.
+      if (pool.alternatives !== undefined && head.status >= 200 && head.status !== misdirectedRequest) {
+        pool.alternatives.learn(this.origin, head.fields, connection, pool.clock.now())
+      }
     }
     this.responded = true
     if (this.tunnel && head.status >= 200 && head.status < 300 && this.exchange?.upgradeIgnored !== true) connection?.becameTunnel()
@@ -285,9 +301,11 @@ export class ClientTicket implements Ticket, ExchangeHandler, Linked {
     connection.offer()
   }
 
-  /** The connection of another origin will not do. True: the request goes to one of its own. */
-  #leavesHost(): boolean {
-    this.origin.misdirect()
+  /** A connection of another origin, or by an alternative, will not do. True: the request goes to one of its own. */
+  #leaves(connection: PooledConnection): boolean {
+    const { origin } = this
+    if (connection.origin !== origin) origin.misdirect()
+    else if (connection.protocol !== 'h3' || !origin.loseAlternative(connection)) return false
     if (this.withdrawn || this.handler.replayable !== true) return false
     this.misdirected = true
     this.exchange?.cancel(CancelReason.Cancelled)
@@ -297,7 +315,7 @@ export class ClientTicket implements Ticket, ExchangeHandler, Linked {
   #mayMove(error: HeddleError, connection: PooledConnection): boolean {
     if (this.misdirected && !this.withdrawn) return true
     const { protocol } = connection
-    const http1 = protocol === 'h2' && error.wireCode === ErrorCode.Http11Required && this.#turnsToHttp1()
+    const http1 = isMultiplexed(protocol) && wantsHttp1(error.wireCode) && this.#turnsToHttp1()
     if (this.withdrawn || this.responded || error instanceof CancelledError || this.handler.replayable !== true) return false
     if (http1) return true
     if (!error.unprocessed) return false

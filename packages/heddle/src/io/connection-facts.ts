@@ -5,6 +5,11 @@ import { ipEnd, unixEnd } from './addresses.ts'
 
 let lastId = 0
 
+/** An id for a connection of whatever kind: unique within the process. */
+export function nextConnectionId(): number {
+  return ++lastId
+}
+
 /** Facts about one socket of Node. The addresses are asked for at once: a closed socket has none. */
 class SocketFacts implements ConnectionInfo {
   readonly id: number
@@ -14,7 +19,7 @@ class SocketFacts implements ConnectionInfo {
   #local: Address | undefined
 
   constructor(socket: Socket, unixPath: string | undefined, server: boolean) {
-    this.id = ++lastId
+    this.id = nextConnectionId()
     this.tls = socket instanceof TLSSocket ? new SocketTlsFacts(socket, server) : undefined
     this.#socket = socket
     if (unixPath === undefined) {

@@ -1,13 +1,14 @@
-import { lookup as systemLookup, type LookupAddress } from 'node:dns'
 import { connect, isIP, type LookupFunction, type OnReadOpts, type Socket } from 'node:net'
 import type { TLSSocket } from 'node:tls'
 import { HeddleError, NetworkError, TimeoutError, UsageError, type ConnectionInfo, type StreamEngine } from '../http/index.ts'
-import { hostAndPort, interleave, literalAddress, lookupResult, type IpAddress } from './addresses.ts'
+import { hostAndPort, interleave, literalAddress, type IpAddress } from './addresses.ts'
 import { Alarm, type Clock } from './clock.ts'
 import { openTunnel } from './connect-proxy.ts'
 import { alpnOf, connectionFacts } from './connection-facts.ts'
+import { connectError, dnsError, proxyError, unprocessed } from './dial-errors.ts'
 import { describe } from './errors.ts'
-import { Race, type AttemptFailure } from './happy-eyeballs.ts'
+import { Race } from './happy-eyeballs.ts'
+import { resolveHost } from './resolve.ts'
 import { sharedReads, shareReads } from './shared-reads.ts'
 import type { SocketLike } from './socket.ts'
 import { StreamDriver, type DriverOptions } from './tcp-driver.ts'
@@ -130,24 +131,11 @@ class Dialling {
 
   #lookup(host: string): void {
     const { lookup, family = 0 } = this.#options
-    const literal = literalAddress(host)
-    if (literal !== undefined) return this.#connect([literal])
-    const look = lookup ?? (systemLookup as unknown as LookupFunction)
-    let answered = false
-    const answer = (error: Error | null, result: string | LookupAddress[] | undefined): void => {
-      if (answered || this.#over) return
-      answered = true
-      if (error !== null && error !== undefined) return this.#fail(dnsError(host, error, this.#proxyName))
-      const addresses = lookupResult(result).filter((address) => family === 0 || address.family === family)
-      if (addresses.length === 0) this.#fail(dnsError(host, new Error('it has no address'), this.#proxyName))
+    resolveHost(host, lookup, family, (error, addresses) => {
+      if (this.#over) return
+      if (error !== undefined) this.#fail(dnsError(host, error, this.#proxyName))
       else this.#connect(addresses)
-    }
-    try {
-      // The order of the resolver (RFC 6724) decides which family goes first.
-      look(host, { all: true, family, order: 'verbatim' }, answer)
-    } catch (error) {
-      answer(error as Error, undefined)
-    }
+    })
   }
 
   #connect(addresses: readonly IpAddress[]): void {
@@ -346,28 +334,6 @@ function checkTarget(target: DialTarget, { proxy, localAddress }: DialOptions): 
     if (!Number.isInteger(port) || port < 0 || port > 65_535) throw new UsageError(`${port} is no port`)
   }
   if (localAddress !== undefined && isIP(localAddress) === 0) throw new UsageError(`the local address ${localAddress} is no IP address`)
-}
-
-function dnsError(host: string, cause: Error, proxy: string | undefined): HeddleError {
-  if (proxy !== undefined) return proxyError(proxy, `its name could not be resolved: ${describe(cause)}`, cause)
-  return new NetworkError('DNS_FAILED', `the name ${host} could not be resolved: ${describe(cause)}`, unprocessed(cause))
-}
-
-function connectError(name: string, failures: readonly AttemptFailure[], proxy: string | undefined): HeddleError {
-  const errors = failures.map(({ error }) => error)
-  const texts = [...new Set(errors.map(describe))].join('; ')
-  const cause = errors.length === 1 ? errors[0] : new AggregateError(errors, `${errors.length} addresses were tried`)
-  if (proxy !== undefined) return proxyError(proxy, `no connection to it: ${texts}`, cause)
-  return new NetworkError('CONNECT_FAILED', `no connection to ${name}: ${texts}`, unprocessed(cause))
-}
-
-/** What failed is the way to the proxy, not to the origin: whoever reads it shall not look at the wrong end. */
-function proxyError(proxy: string, what: string, cause: unknown): HeddleError {
-  return new NetworkError('PROXY_FAILED', `the proxy ${proxy} cannot be used: ${what}`, unprocessed(cause))
-}
-
-function unprocessed(cause: unknown): { cause: unknown; unprocessed: true } {
-  return { cause, unprocessed: true }
 }
 
 function nothing(): void {}

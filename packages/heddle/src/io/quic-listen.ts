@@ -9,6 +9,7 @@ import {
 } from '../native/index.ts'
 import type { QuicApplication, QuicConnection, QuicOptions, QuicStreamHandler } from '../quic/index.ts'
 import type { Clock } from './clock.ts'
+import { nextConnectionId } from './connection-facts.ts'
 import type { ListenerCounters } from './listen.ts'
 import type { TlsServerOptions } from './tls-server.ts'
 import type { TlsIdentity } from './tls-identity.ts'
@@ -61,8 +62,6 @@ export interface QuicListener {
   ref(): void
   unref(): void
 }
-
-let connectionCount = 0
 
 /** Waits for the end of a handshake, and puts the application in its place then. */
 class Arriving implements QuicApplication {
@@ -197,7 +196,7 @@ class NativeListener implements QuicListener {
   /** The application of a connection whose handshake is complete; undefined: it is closed. */
   handOver(connection: QuicConnection): QuicApplication | undefined {
     const { remote, local } = connection.route
-    const info: ConnectionInfo = { id: ++connectionCount, remote, local, tls: connection.handshake.session.facts() }
+    const info: ConnectionInfo = { id: nextConnectionId(), remote, local, tls: connection.handshake.session.facts() }
     try {
       return this.#options.onConnection({ connection, info })
     } catch (error) {

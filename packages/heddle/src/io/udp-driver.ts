@@ -19,6 +19,8 @@ const output = Buffer.allocUnsafeSlow(batchSize)
 export interface UdpDriverOwner {
   /** Something was not sent, or nobody listens at the only peer's address. */
   onError(error: Error): void
+  /** `connection` is over and nothing of it is needed any more. */
+  onGone?(connection: QuicConnection): void
 }
 
 /** A connection and what the driver knows of it. */
@@ -267,7 +269,7 @@ export class UdpDriver implements UdpHandler {
     const { connection } = driven
     if (!this.endpoint.connections.has(connection)) {
       this.#clock.clear(driven.alarm)
-      this.#driven.delete(connection)
+      if (this.#driven.delete(connection)) this.#owner.onGone?.(connection)
       return
     }
     const { deadline } = connection
