@@ -1,9 +1,10 @@
+import type { Alarm, Clock } from 'heddle/io'
 import type { World } from 'heddle/testing'
 import { serve, type ServeOptions, type Server } from 'heddle/server'
 import { makePlan } from '../src/make-plan.ts'
 import type { LoadOptions } from '../src/options.ts'
 import { resultOf, type LoadResult } from '../src/result.ts'
-import { ThreadRun } from '../src/thread-run.ts'
+import { ThreadRun, type ThreadRecord } from '../src/thread-run.ts'
 import { parseThreshold } from '../src/threshold.ts'
 
 /** A server of a world, at http://origin.test/ unless it is told otherwise. */
@@ -11,9 +12,45 @@ export function worldServer(world: World, options: Partial<ServeOptions> & Pick<
   return world.complete(serve({ clock: world, listen: world.network.serve, hostname: 'origin.test', port: 80, ...options } as ServeOptions))
 }
 
+/** A world's clock that knows which alarms were armed through it, and are still. */
+class WatchedClock implements Clock {
+  readonly #world: World
+  readonly #alarms = new Set<Alarm>()
+
+  constructor(world: World) {
+    this.#world = world
+  }
+  get armed(): number {
+    return [...this.#alarms].filter(({ list }) => list !== undefined).length
+  }
+  now(): number {
+    return this.#world.now()
+  }
+  httpDate(): string {
+    return this.#world.httpDate()
+  }
+  wallTime(): number {
+    return this.#world.wallTime()
+  }
+  set(alarm: Alarm, deadline: number): void {
+    this.#alarms.add(alarm)
+    this.#world.set(alarm, deadline)
+  }
+  clear(alarm: Alarm): void {
+    this.#world.clear(alarm)
+  }
+  soon(task: () => void): void {
+    this.#world.soon(task)
+  }
+}
+
+/** No load of these tests takes so long, ms of a world's time: one that does has lost a request. */
+const longestLoad = 3_600_000
+
 /** A load in a world, under way. */
 export class WorldLoad {
   readonly run: ThreadRun
+  readonly #clock: WatchedClock
   readonly #world: World
   readonly #options: LoadOptions
 
@@ -21,11 +58,22 @@ export class WorldLoad {
     this.#world = world
     // Spinning is looking at a clock all the time, and a world's clock moves only when nobody looks.
     this.#options = { url: 'http://origin.test/', ...(options.rate === undefined ? {} : { pacing: 'timer' }), ...options }
-    this.run = new ThreadRun(makePlan(this.#options), { clock: world, connect: world.network.dial })
+    this.#clock = new WatchedClock(world)
+    this.run = new ThreadRun(makePlan(this.#options), { clock: this.#clock, connect: world.network.dial })
+  }
+
+  /** What was measured, once all is over and nothing is left behind. */
+  async record(): Promise<ThreadRecord> {
+    const late = Promise.withResolvers<never>()
+    const limit = this.#world.after(longestLoad, () => late.reject(new Error('the load does not end')))
+    const record = await this.#world.complete(Promise.race([this.run.record, late.promise]))
+    limit.cancel()
+    if (this.#clock.armed > 0) throw new Error(`${this.#clock.armed} alarms are left behind`)
+    return record
   }
 
   async result(): Promise<LoadResult> {
-    const record = await this.#world.complete(this.run.record)
+    const record = await this.record()
     const thresholds = (this.#options.failIf ?? []).map((text) => parseThreshold(text))
     return resultOf(makePlan(this.#options), [record], thresholds, false)
   }

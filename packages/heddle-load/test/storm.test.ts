@@ -59,7 +59,7 @@ for (const kind of ['h1', 'h2', 'websocket over h1', 'websocket over h2'] as con
     const running = new WorldLoad(world, options)
     const { run } = running
     if (random.chance(0.2)) world.after(random.integer(0, 500), () => run.stop())
-    const record = await world.complete(run.record)
+    const record = await running.record()
     const [tally] = record.tallies as [TallyRecord]
     equal(endings(tally) + record.notBegun, record.due, JSON.stringify(options))
     if (options.count !== undefined) ok(record.due <= options.count)
