@@ -1,4 +1,4 @@
-import { NetworkError, type Address, type HeddleError, type Instant } from '../http/index.ts'
+import { HeddleError, NetworkError, type Address, type Instant } from '../http/index.ts'
 import type { TlsSession, TlsSessionHandler, Udp, UdpAddress, UdpHandler, UdpOptions, UdpPort } from '../native/index.ts'
 import { Endpoint, type EndpointOptions, type QuicApplication, type QuicConnection, type Route } from '../quic/index.ts'
 import { Alarm, type Clock } from './clock.ts'
@@ -48,6 +48,9 @@ class Driven {
  */
 export class UdpDriver implements UdpHandler {
   readonly endpoint: Endpoint
+  /** Octets of datagrams received and sent. */
+  bytesRead: number
+  bytesWritten: number
   readonly #clock: Clock
   readonly #owner: UdpDriverOwner
   #port: UdpPort | undefined
@@ -62,6 +65,8 @@ export class UdpDriver implements UdpHandler {
 
   private constructor(clock: Clock, owner: UdpDriverOwner, options: EndpointOptions) {
     this.endpoint = new Endpoint(options)
+    this.bytesRead = 0
+    this.bytesWritten = 0
     this.#clock = clock
     this.#owner = owner
     this.#port = undefined
@@ -138,9 +143,15 @@ export class UdpDriver implements UdpHandler {
     const now = this.#startTurn()
     for (let i = 0; i < count; i++) {
       const start = port.offset(i)
+      const limit = start + port.length(i)
+      this.bytesRead += limit - start
       // Of some datagrams the mark is not known, so none is counted (RFC 9000 §13.4.1).
-      const connection = this.endpoint.receive(port.buffer, start, start + port.length(i), this.#routeOf(port.peer(i)), 0, now)
-      if (connection !== undefined) this.#want(connection)
+      try {
+        const connection = this.endpoint.receive(port.buffer, start, limit, this.#routeOf(port.peer(i)), 0, now)
+        if (connection !== undefined) this.#want(connection)
+      } catch (error) {
+        this.#owner.onError(error instanceof Error ? error : new Error(String(error)))
+      }
     }
     this.#sendLoose(port)
     this.#sendWaiting(now)
@@ -188,6 +199,16 @@ export class UdpDriver implements UdpHandler {
     this.#waiting.push(driven)
   }
 
+  /** What a connection throws, which it never should, ends that one and is told. */
+  #onBug(connection: QuicConnection, error: unknown): void {
+    this.#owner.onError(error instanceof Error ? error : new Error(String(error)))
+    try {
+      connection.abandon(new HeddleError('HANDLER_FAILED', 'the QUIC connection failed', { cause: error }))
+    } catch {
+      connection.forget()
+    }
+  }
+
   #plan(): void {
     if (this.#isPlanned) return
     this.#isPlanned = true
@@ -197,7 +218,13 @@ export class UdpDriver implements UdpHandler {
   #expire(driven: Driven): void {
     driven.alarmAt = Infinity
     const now = this.#startTurn()
-    driven.connection.expire(now)
+    const { connection } = driven
+    // A deadline that moved away did not move the alarm.
+    try {
+      if (connection.deadline <= now) connection.expire(now)
+    } catch (error) {
+      this.#onBug(connection, error)
+    }
     this.#enlist(driven)
     this.#sendWaiting(now)
     this.#clock.endTurn?.()
@@ -209,7 +236,12 @@ export class UdpDriver implements UdpHandler {
     for (let count = waiting.length; count > 0; count--) {
       const driven = waiting.shift() as Driven
       driven.waits = false
-      const isDone = this.#send(driven.connection, port, now)
+      let isDone = true
+      try {
+        isDone = this.#send(driven.connection, port, now)
+      } catch (error) {
+        this.#onBug(driven.connection, error)
+      }
       if (!isDone) {
         this.#enlist(driven)
         // A blocked port says when it goes on.
@@ -256,7 +288,9 @@ export class UdpDriver implements UdpHandler {
 
   #write(port: UdpPort, route: Route, buffer: Uint8Array, start: number, limit: number, size: number, ecn: number): void {
     const peer = this.#peers.get(route)
-    if (peer !== undefined) port.send(peer, buffer, start, limit, size, port.sendsEcn ? ecn : 0)
+    if (peer === undefined) return
+    this.bytesWritten += limit - start
+    port.send(peer, buffer, start, limit, size, port.sendsEcn ? ecn : 0)
   }
 
   #sendLoose(port: UdpPort): void {
@@ -273,8 +307,9 @@ export class UdpDriver implements UdpHandler {
       return
     }
     const { deadline } = connection
+    // Nearly every packet moves a deadline away: the alarm stays, and looks again when it goes off.
+    if (deadline >= driven.alarmAt) return
     // A deadline that came while it sent is for the next turn.
-    if (deadline === driven.alarmAt) return
     driven.alarmAt = deadline
     this.#clock.set(driven.alarm, Math.max(deadline, now))
   }
