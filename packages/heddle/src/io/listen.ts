@@ -22,6 +22,8 @@ export interface ListenOptions {
   readonly backlog?: number | undefined
   /** Connections held at once; more are dropped. Default: no limit. */
   readonly maxConnections?: number | undefined
+  /** Connections that count toward `maxConnections` besides, such as those of UDP. */
+  readonly heldElsewhere?: (() => number) | undefined
   /** Connections are TLS, with this identity and others by name. Default: plain text. */
   readonly tls?: TlsServerOptions | undefined
   /** ms until the TLS handshake must be done. Default 10000. */
@@ -100,6 +102,7 @@ const optionNames: OptionNames<ListenOptions> = {
   path: true,
   backlog: true,
   maxConnections: true,
+  heldElsewhere: true,
   tls: true,
   handshakeTimeout: true,
   maxHandshakes: true,
@@ -217,6 +220,12 @@ class SocketListener implements Listener, TlsOwner {
 
   #accept(socket: Socket): void {
     const tls = this.#tls
+    const { maxConnections = Infinity, heldElsewhere } = this.#options
+    if (heldElsewhere !== undefined && this.#sockets.size + heldElsewhere() >= maxConnections) {
+      this.counters.refused++
+      socket.destroy()
+      return
+    }
     this.counters.accepted++
     if (tls !== undefined && tls.inFlight >= (this.#options.maxHandshakes ?? 1000) && !tls.dropOldest()) {
       this.counters.handshakesRefused++
@@ -248,7 +257,8 @@ class SocketListener implements Listener, TlsOwner {
   }
 }
 
-function checkNumber(name: string, value: number | undefined, least: number): void {
+/** Throws UsageError for an option that is no number of at least `least`. */
+export function checkNumber(name: string, value: number | undefined, least: number): void {
   if (value === undefined || (typeof value === 'number' && value >= least)) return
   throw new UsageError(`${name} must be a number, ${least} or more`)
 }

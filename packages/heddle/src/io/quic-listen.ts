@@ -1,19 +1,14 @@
+import { lookup } from 'node:dns/promises'
+import { isIP } from 'node:net'
 import { NetworkError, UsageError, type Address, type ConnectionInfo, type HeddleError, type Instant } from '../http/index.ts'
-import {
-  loadNative,
-  type Native,
-  type TlsContext,
-  type TlsContextOptions,
-  type TlsIdentity as QuicIdentity,
-  type TlsUpdate,
-} from '../native/index.ts'
+import { loadNative, type Native } from '../native/index.ts'
 import type { QuicApplication, QuicConnection, QuicOptions, QuicStreamHandler } from '../quic/index.ts'
 import type { Clock } from './clock.ts'
 import { nextConnectionId } from './connection-facts.ts'
-import type { ListenerCounters } from './listen.ts'
+import { checkNumber, type ListenerCounters } from './listen.ts'
+import { QuicServerTls } from './quic-server-tls.ts'
 import type { TlsServerOptions } from './tls-server.ts'
-import type { TlsIdentity } from './tls-identity.ts'
-import { UdpDriver } from './udp-driver.ts'
+import { UdpDriver, udpError } from './udp-driver.ts'
 
 /** Where and how {@link listenQuic} listens. */
 export interface ListenQuicOptions {
@@ -26,7 +21,9 @@ export interface ListenQuicOptions {
   readonly alpn: readonly string[]
   /** Connections held at once; more are told CONNECTION_REFUSED. Default: no limit. */
   readonly maxConnections?: number | undefined
-  /** Handshakes in flight; more are not answered. From a tenth of it on, clients must show first that they receive at their address (Retry). Default 1000. */
+  /** Connections that count toward `maxConnections` besides, such as those of TCP. */
+  readonly heldElsewhere?: (() => number) | undefined
+  /** Handshakes in flight; for more the oldest makes room if it has taken 1 s, else they are not answered. From a tenth of it on, clients must show first that they receive at their address (Retry). Default 1000. */
   readonly maxHandshakes?: number | undefined
   /** Processes share the port by SO_REUSEPORT. Default false. */
   readonly reusePort?: boolean | undefined
@@ -42,20 +39,25 @@ export interface ListenQuicOptions {
 export interface AcceptedQuic {
   readonly connection: QuicConnection
   readonly info: ConnectionInfo
+  /** As `Accepted.covers`. */
+  readonly covers: ((host: string) => boolean) | undefined
 }
 
 /** A UDP port that QUIC connections come in by. */
 export interface QuicListener {
   readonly address: Address
-  /** Connections that stand or shake hands; those that say their last words included. */
+  /** Connections that stand or shake hands. */
   readonly connections: number
   readonly handshakes: number
   readonly counters: ListenerCounters
   /** Datagrams sent and calls that sent them. */
   readonly datagrams: { readonly sent: number; readonly sendCalls: number; readonly received: number }
+  /** Octets of datagrams, those that were for no connection included. */
+  readonly bytesRead: number
+  readonly bytesWritten: number
   /** As `Listener.updateTls`. */
   updateTls(tls: TlsServerOptions): void
-  /** Takes no more connections; those that stand go on. */
+  /** Takes no more connections, those that shake hands included: they are told CONNECTION_REFUSED. What stands goes on. */
   stop(): void
   /** Everything ends, and the port is free. */
   close(error: HeddleError): Promise<void>
@@ -115,38 +117,73 @@ export async function listenQuic(options: ListenQuicOptions): Promise<QuicListen
 }
 
 class NativeListener implements QuicListener {
-  readonly counters: ListenerCounters
   readonly #native: Native
   readonly #options: ListenQuicOptions
-  readonly #tls: TlsContext
+  readonly #tls: QuicServerTls
   #driver: UdpDriver | undefined
+  #accepted: number
+  #handshakesRefused: number
+  #handshakesFailed: number
+  /** The process may end though it listens, once no connection is left. */
+  #isUnref: boolean
 
   constructor(native: Native, options: ListenQuicOptions) {
-    this.counters = { accepted: 0, refused: 0, handshakesRefused: 0, handshakesFailed: 0, acceptErrors: 0 }
+    checkNumber('maxConnections', options.maxConnections, 0)
+    checkNumber('maxHandshakes', options.maxHandshakes, 0)
+    checkNumber('handshakeTimeout', options.quic?.handshakeTimeout, 1)
     this.#native = native
     this.#options = options
-    this.#tls = native.tls(contextOptions(options, (error) => this.#report(error)))
+    this.#tls = new QuicServerTls(native, options.tls, options.alpn, (error) => this.#report(error))
     this.#driver = undefined
+    this.#accepted = 0
+    this.#handshakesRefused = 0
+    this.#handshakesFailed = 0
+    this.#isUnref = false
   }
 
   async start(): Promise<void> {
-    const { clock, hostname, port, maxConnections = Infinity, maxHandshakes = 1000, reusePort, key, quic } = this.#options
+    try {
+      await this.#open()
+    } catch (error) {
+      this.#tls.close()
+      throw error
+    }
+  }
+
+  async #open(): Promise<void> {
+    const {
+      clock,
+      hostname,
+      port,
+      maxConnections = Infinity,
+      heldElsewhere = () => 0,
+      maxHandshakes = 1000,
+      reusePort,
+      key,
+      quic,
+    } = this.#options
     this.#driver = await UdpDriver.open(
       this.#native.udp,
-      { host: hostname, port, reusePort },
+      { host: await addressFor(hostname), port, reusePort },
       clock,
-      { onError: (error) => this.#report(error) },
+      {
+        onError: (error) => this.#report(udpError(error)),
+        onGone: () => this.#holdOrNot(),
+      },
       {
         crypto: this.#native.crypto,
         key,
         connection: quic,
         server: {
-          openTls: (transportParameters, handler) => this.#tls.server({ transportParameters }, handler),
+          openTls: (transportParameters, handler) => this.#tls.open(transportParameters, handler),
           onConnection: (connection) => {
-            this.counters.accepted++
+            this.#accepted++
+            this.#holdOrNot()
             connection.application = new Arriving(this, connection)
           },
-          maxConnections,
+          get maxConnections() {
+            return maxConnections - heldElsewhere()
+          },
           maxHandshakes,
           retryAbove: Math.ceil(maxHandshakes / 10),
           wallTime: () => clock.wallTime(),
@@ -155,12 +192,23 @@ class NativeListener implements QuicListener {
     )
   }
 
+  get counters(): ListenerCounters {
+    const refused = this.#driver?.endpoint.refused ?? 0
+    return {
+      accepted: this.#accepted,
+      refused,
+      handshakesRefused: this.#handshakesRefused,
+      handshakesFailed: this.#handshakesFailed,
+      acceptErrors: 0,
+    }
+  }
+
   get address(): Address {
     return (this.#driver as UdpDriver).local
   }
 
   get connections(): number {
-    return this.#driver?.connections ?? 0
+    return this.#driver?.endpoint.standing ?? 0
   }
 
   get handshakes(): number {
@@ -171,13 +219,23 @@ class NativeListener implements QuicListener {
     return (this.#driver as UdpDriver).counters
   }
 
+  get bytesRead(): number {
+    return this.#driver?.bytesRead ?? 0
+  }
+
+  get bytesWritten(): number {
+    return this.#driver?.bytesWritten ?? 0
+  }
+
   updateTls(tls: TlsServerOptions): void {
-    this.#tls.update(updateOf(tls))
+    this.#tls.update(tls)
   }
 
   stop(): void {
     const driver = this.#driver
-    if (driver !== undefined) driver.endpoint.closed = true
+    if (driver === undefined || driver.endpoint.closed) return
+    driver.endpoint.closed = true
+    this.#handshakesRefused += driver.endpoint.refuseHandshakes()
   }
 
   async close(error: HeddleError): Promise<void> {
@@ -186,19 +244,29 @@ class NativeListener implements QuicListener {
   }
 
   ref(): void {
+    this.#isUnref = false
     this.#driver?.ref()
   }
 
   unref(): void {
-    this.#driver?.unref()
+    this.#isUnref = true
+    this.#holdOrNot()
+  }
+
+  /** As TCP's connections do, those of QUIC keep the process alive, though the port by itself does not. */
+  #holdOrNot(): void {
+    if (!this.#isUnref) return
+    if ((this.#driver?.connections ?? 0) > 0) this.#driver?.ref()
+    else this.#driver?.unref()
   }
 
   /** The application of a connection whose handshake is complete; undefined: it is closed. */
   handOver(connection: QuicConnection): QuicApplication | undefined {
     const { remote, local } = connection.route
-    const info: ConnectionInfo = { id: nextConnectionId(), remote, local, tls: connection.handshake.session.facts() }
+    const tls = connection.handshake.session.facts()
+    const info: ConnectionInfo = { id: nextConnectionId(), remote, local, tls }
     try {
-      return this.#options.onConnection({ connection, info })
+      return this.#options.onConnection({ connection, info, covers: this.#tls.coverageOf(tls.serverName) })
     } catch (error) {
       connection.close(0, '')
       this.#report(error)
@@ -207,7 +275,7 @@ class NativeListener implements QuicListener {
   }
 
   onHandshakeFailed(error: HeddleError): void {
-    this.counters.handshakesFailed++
+    this.#handshakesFailed++
     // What clients do is no fault of this program: told as one of the network.
     this.#report(error instanceof NetworkError ? error : new NetworkError('HANDSHAKE_FAILED', error.message, { cause: error }))
   }
@@ -221,31 +289,8 @@ class NativeListener implements QuicListener {
   }
 }
 
-/** Of a server's options for TLS those that QUIC has. TLS 1.3 and its ciphers are QUIC's own affair. */
-function contextOptions({ tls, alpn }: ListenQuicOptions, onCallbackFailed: (error: unknown) => void): TlsContextOptions {
-  const { requestCert, rejectUnauthorized, ticketKeys } = tls
-  if (tls.maxVersion !== undefined && tls.maxVersion !== 'TLSv1.3') {
-    throw new UsageError(`HTTP/3 needs TLS 1.3, and tls.maxVersion is ${tls.maxVersion}`)
-  }
-  return { side: 'server', alpn, ...updateOf(tls), requestCert, rejectUnauthorized, ticketKeys, onCallbackFailed }
-}
-
-function updateOf(tls: TlsServerOptions): TlsUpdate {
-  const { names, sniCallback } = tls
-  return {
-    ...identityFor(tls),
-    names:
-      names === undefined ? undefined : Object.fromEntries(Object.entries(names).map(([name, identity]) => [name, identityFor(identity)])),
-    sniCallback:
-      sniCallback === undefined
-        ? undefined
-        : (serverName) => {
-            const found = sniCallback(serverName)
-            return found instanceof Promise ? found.then((identity) => identity && identityFor(identity)) : found && identityFor(found)
-          },
-  }
-}
-
-function identityFor({ cert, key, pfx, passphrase, ca }: TlsIdentity): QuicIdentity {
-  return { cert, key, pfx, passphrase, ca }
+/** A name as the address that TCP would listen at. Rejects with the system's error. */
+async function addressFor(hostname: string | undefined): Promise<string | undefined> {
+  if (hostname === undefined || hostname === '') return undefined
+  return isIP(hostname) === 0 ? (await lookup(hostname)).address : hostname
 }

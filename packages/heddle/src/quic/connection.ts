@@ -272,12 +272,12 @@ export class QuicConnection implements StreamOwner, PathOwner {
     return this.handshake.isComplete && !this.#ending.isOver ? this.streams.ids.openable(true) : 0
   }
 
-  /** CONNECTION_CLOSE of the application, at once: nothing that still waits is sent. `onClose` is not called. */
-  close(applicationError: number, reason: string): void {
+  /** CONNECTION_CLOSE of the application (or with a code of QUIC's), at once: nothing that still waits is sent. `onClose` is not called. */
+  close(code: number, reason: string, application = true): void {
     if (this.#ending.isOver) return
-    this.#ending.isOver = true
+    this.#ending.end()
     this.#owesRun = !this.#running
-    this.#ending.startClosing({ code: applicationError, application: true, frameType: 0, reason })
+    this.#ending.startClosing({ code, application, frameType: 0, reason })
   }
 
   /** True: the path is to be kept alive and watched; false: it may fall silent. */

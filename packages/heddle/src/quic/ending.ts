@@ -81,6 +81,14 @@ export class Ending {
     }
   }
 
+  /** The application hears nothing more, and the connection stands no longer. */
+  end(): void {
+    if (this.isOver) return
+    this.isOver = true
+    this.endHandshake()
+    this.#start.onOver?.()
+  }
+
   /** The handshake is complete, or will not be. */
   endHandshake(): void {
     if (!this.#isShaking) return
@@ -92,8 +100,7 @@ export class Ending {
   finish(): void {
     if (this.isGone) return
     this.isGone = true
-    this.isOver = true
-    this.endHandshake()
+    this.end()
     const connection = this.#connection
     connection.closing.finish()
     connection.streams.close()
@@ -108,7 +115,7 @@ export class Ending {
 
   #tell(error: HeddleError): void {
     if (this.isOver) return
-    this.isOver = true
+    this.end()
     const connection = this.#connection
     connection.streams.close()
     try {

@@ -1,5 +1,5 @@
 import { latin1Slice } from '../bytes/index.ts'
-import type { Address, Instant } from '../http/index.ts'
+import { TimeoutError, type Address, type Instant } from '../http/index.ts'
 import type { QuicCrypto, TlsSession, TlsSessionHandler } from '../native/index.ts'
 import type { QuicApplication } from './application.ts'
 import { QuicConnection } from './connection.ts'
@@ -30,11 +30,11 @@ export interface EndpointServer {
   openTls(transportParameters: Uint8Array, handler: TlsSessionHandler): TlsSession
   /** The application of a connection that begins; it becomes another's later by `connection.application`. */
   onConnection(connection: QuicConnection): void
-  /** Connections held at once; more are told CONNECTION_REFUSED. */
+  /** Connections held at once, asked for with each that comes; more are told CONNECTION_REFUSED. */
   readonly maxConnections: number
   /** Handshakes in flight; with more, clients must show that they receive at their address (Retry). */
   readonly retryAbove: number
-  /** Handshakes in flight; more are not answered. */
+  /** Handshakes in flight; for more the oldest makes room if it has taken 1 s, else they are not answered. */
   readonly maxHandshakes: number
   /** ms since 1970. */
   wallTime(): number
@@ -46,8 +46,17 @@ export interface LooseDatagram {
   readonly bytes: Uint8Array
 }
 
+/**
+ * ms that a handshake has at least. It takes two or three round trips; whoever has not ended it by then makes room
+ * for others if there is none left, so that a few who never end theirs keep nobody out.
+ */
+const patience = 1_000
+
 /** Loose datagrams that wait; more are not sent. */
 const mostLoose = 64
+
+/** What clients are told that come when nobody is taken any more. */
+const refusal = 'the server takes no more connections'
 
 const silent: QuicApplication = {
   deadline: Infinity,
@@ -70,14 +79,16 @@ export class Endpoint implements IdIssuer {
   readonly loose: LooseDatagram[]
   /** Connections that are not gone. */
   readonly connections: Set<QuicConnection>
-  /** Those whose handshake goes on. */
-  handshakes: number
+  /** Of these, what stands or shakes hands: the others say their last words. */
+  standing: number
   /** Connections begun by clients. */
   accepted: number
   /** Clients that were not taken: too many connections or handshakes. */
   refused: number
-  /** Server: no new connections. */
+  /** Server: no new connections: they are told CONNECTION_REFUSED. */
   closed: boolean
+  /** Those whose handshake goes on, the oldest first, and since when. */
+  readonly #shaking: Map<QuicConnection, Instant>
   readonly #options: EndpointOptions
   readonly #key: Uint8Array
   /** Of this endpoint only. */
@@ -93,7 +104,8 @@ export class Endpoint implements IdIssuer {
     this.crypto = options.crypto
     this.loose = []
     this.connections = new Set()
-    this.handshakes = 0
+    this.standing = 0
+    this.#shaking = new Map()
     this.accepted = 0
     this.refused = 0
     this.closed = false
@@ -149,6 +161,18 @@ export class Endpoint implements IdIssuer {
     )
     connection.start(now)
     return connection
+  }
+
+  /** Connections whose handshake goes on. */
+  get handshakes(): number {
+    return this.#shaking.size
+  }
+
+  /** Server: handshakes come to nothing. A client has asked for nothing yet, so it may ask another. Returns how many. */
+  refuseHandshakes(): number {
+    const all = [...this.#shaking.keys()]
+    for (const connection of all) connection.close(TransportError.connectionRefused, refusal, false)
+    return all.length
   }
 
   // ── {@link IdIssuer} ────────────────────────────────────────────────────────────────────────────
@@ -207,7 +231,7 @@ export class Endpoint implements IdIssuer {
     const packets = this.#packets
     const { destinationStart, destinationLimit, sourceStart, sourceLimit, tokenStart, tokenLimit } = packets
     // RFC 9000 §14.1, §7.2: a full datagram, and an id that cannot be guessed.
-    if (limit - start < smallestDatagram || destinationLimit - destinationStart < 8 || this.closed) return undefined
+    if (limit - start < smallestDatagram || destinationLimit - destinationStart < 8) return undefined
     const destination = new Uint8Array(buffer.subarray(destinationStart, destinationLimit))
     const source = new Uint8Array(buffer.subarray(sourceStart, sourceLimit))
     const { remote } = route
@@ -220,13 +244,19 @@ export class Endpoint implements IdIssuer {
       this.#refuse(route, destination, source, TransportError.invalidToken, 'the token is of another time or address')
       return undefined
     }
-    if (this.handshakes >= server.maxHandshakes) {
+    if (this.closed || this.standing >= server.maxConnections) {
       this.refused++
+      this.#refuse(
+        route,
+        destination,
+        source,
+        TransportError.connectionRefused,
+        this.closed ? refusal : 'the server has too many connections',
+      )
       return undefined
     }
-    if (this.connections.size >= server.maxConnections) {
+    if (this.handshakes >= server.maxHandshakes && !this.#dropOldest(now)) {
       this.refused++
-      this.#refuse(route, destination, source, TransportError.connectionRefused, 'the server has too many connections')
       return undefined
     }
     const isValidated = opened?.isGood === true
@@ -236,6 +266,18 @@ export class Endpoint implements IdIssuer {
       return undefined
     }
     return this.#accept(buffer, start, limit, route, ecn, now, destination, source, isRetry ? opened : undefined, isValidated)
+  }
+
+  /** Makes room for another handshake: ends the one that takes longest, if it has had time enough. False: none has. */
+  #dropOldest(now: Instant): boolean {
+    for (const [connection, since] of this.#shaking) {
+      if (now - since < patience) return false
+      connection.abandon(new TimeoutError('connect', 'the QUIC handshake made room for others'))
+      // Whoever drives it notices that it is gone.
+      connection.wake()
+      return true
+    }
+    return false
   }
 
   #retry(client: Address, destination: Uint8Array, source: Uint8Array, wallTime: number): Uint8Array {
@@ -340,7 +382,8 @@ export class Endpoint implements IdIssuer {
         options: this.#options.connection,
         openTls,
         makeToken: isServer && server !== undefined ? () => this.#tokens.later(route.remote, server.wallTime()) : undefined,
-        onHandshakeOver: () => this.handshakes--,
+        onHandshakeOver: () => void this.#shaking.delete(connection),
+        onOver: () => this.standing--,
         onGone: (gone) => {
           this.connections.delete(gone)
           if (gone.alias !== undefined) this.retire(gone.alias)
@@ -349,7 +392,8 @@ export class Endpoint implements IdIssuer {
       application,
       now,
     )
-    this.handshakes++
+    this.#shaking.set(connection, now)
+    this.standing++
     this.connections.add(connection)
     this.#byId.set(keyOf(localId), connection)
     return connection

@@ -31,6 +31,8 @@ export interface QuicStart {
   makeToken?: (() => Uint8Array) | undefined
   /** The handshake is complete, or the connection over before it was: once. */
   onHandshakeOver?(): void
+  /** The connection stands no longer, though it may still say so: once. */
+  onOver?(): void
   /** The connection is over and nothing of it is needed any more: once, and last. */
   onGone(connection: QuicConnection): void
 }

@@ -125,8 +125,8 @@ export class Connections {
   }
 
   /** Puts an engine on a QUIC connection whose handshake is done, and returns it. */
-  acceptQuic({ connection, info }: AcceptedQuic, isVerified: boolean): Http3Connection {
-    const served = new ServedConnection(this, isVerified ? coversOnly(info.tls?.serverName) : undefined, this.http3)
+  acceptQuic({ connection, info, covers }: AcceptedQuic): Http3Connection {
+    const served = new ServedConnection(this, covers, this.http3)
     const engine = new Http3Connection(info, served, connection, this.options.http3 ?? {}, this.options.clock.now())
     served.engine = engine
     this.http3.accepted++
@@ -237,8 +237,10 @@ export class ServedConnection implements ConnectionHandler, Linked {
     this.owner.options.onBug(cause)
   }
 
-  onClose(): void {
+  onClose(error?: HeddleError): void {
     const { owner } = this
+    // QUIC contains what its application throws, which it never should.
+    if (error?.code === 'HANDLER_FAILED' && this.engine instanceof Http3Connection) owner.options.onBug(error.cause ?? error)
     if (this.engine instanceof Http2Connection) owner.http2.frames += this.engine.framesSent
     owner.list.remove(this)
   }
@@ -276,9 +278,4 @@ export class SocketConnection extends ServedConnection implements DetectorOwner 
     if (engine === undefined) throw new UsageError('a connection without an engine')
     this.#driver = this.#accepted.attach(engine, (this.totals ?? this.owner.http1).driver)
   }
-}
-
-/** A client certificate was checked for this server name and for no other. */
-function coversOnly(serverName: string | undefined): (host: string) => boolean {
-  return (host) => host === serverName?.toLowerCase()
 }

@@ -70,10 +70,18 @@ export function http3Options(options: ServeOptions, clock: { httpDate(): string 
   }
 }
 
+/** Silence that ends a QUIC connection: at least so long, ms, for clients may be out of reach for a while; … */
+const shortestSilence = 30_000
+/** … at most so long, for those that are gone say nothing of it. … */
+const longestSilence = 3_600_000
+/** … But not before HTTP/3 says that an idle connection is over. */
+const farewell = 5_000
+
 /** What QUIC is told of these limits. */
 export function quicOptions({ limits }: Http3Options, { handshakeTimeout = 10_000 }: ServeOptions): Partial<QuicOptions> {
-  const { streamWindow, connectionWindow, maxWindow, maxConcurrentStreams } = { ...http3Limits, ...limits }
+  const { streamWindow, connectionWindow, maxWindow, maxConcurrentStreams, idleTimeout } = { ...http3Limits, ...limits }
   return {
+    maxIdleTimeout: Math.ceil(Math.min(Math.max(idleTimeout + farewell, shortestSilence), longestSilence)),
     initialMaxStreamData: streamWindow,
     initialMaxData: connectionWindow,
     largestWindow: Math.max(maxWindow, connectionWindow),

@@ -289,7 +289,7 @@ overAll('a request that is not read waits with the client', async (t, way) => {
       await gate
       return new Response(`${(await request.bytes()).length}`)
     },
-    { http2: { streamWindow: 100_000 } },
+    { http2: { streamWindow: 100_000 }, http3: { streamWindow: 100_000 } },
   )
   const talk = client.start({ method: 'POST', headers: { 'content-length': '3000000' } }, false)
   talk.out.end(new Uint8Array(3_000_000))

@@ -1,3 +1,4 @@
+import { isIP } from 'node:net'
 import { checkOptionNames, UsageError } from '../http/index.ts'
 import { serverLimits } from '../h1/index.ts'
 import { listen, listenQuic, systemClock, type Clock, type Listener, type QuicListener } from '../io/index.ts'
@@ -70,13 +71,18 @@ async function openPlaces(
   clock: Clock,
 ): Promise<Places> {
   const byTcp = protocols.filter((name) => name !== 'h3')
+  let quic: QuicListener | undefined
+  const heldByUdp = (): number => quic?.connections ?? 0
   for (let attempt = 1; ; attempt++) {
-    const listener = byTcp.length === 0 ? undefined : await openTcp(options, byTcp, connections, face, clock)
+    const listener = byTcp.length === 0 ? undefined : await openTcp(options, byTcp, connections, heldByUdp, face, clock)
     if (byTcp.length === protocols.length) return { listener, quic: undefined }
     try {
-      return { listener, quic: await openQuic(options, listener?.address.port ?? options.port ?? 0, connections, http3, face, clock) }
+      quic = await openQuic(options, listener, connections, http3, face, clock)
+      return { listener, quic }
     } catch (error) {
-      await listener?.stop()
+      const freed = listener?.stop()
+      listener?.destroyConnections()
+      await freed
       const isTaken = (error as NodeJS.ErrnoException).code === 'EADDRINUSE'
       if (!isTaken || (options.port ?? 0) !== 0 || attempt === mostTries) throw error
     }
@@ -87,6 +93,7 @@ function openTcp(
   options: ServeOptions,
   protocols: readonly ProtocolName[],
   connections: Connections,
+  heldByUdp: () => number,
   face: FetchFace,
   clock: Clock,
 ): Promise<Listener> {
@@ -98,6 +105,7 @@ function openTcp(
     path: options.path,
     backlog: options.backlog,
     maxConnections: options.maxConnections,
+    heldElsewhere: protocols.length === servedProtocols(options).length ? undefined : heldByUdp,
     tls: tls === undefined || tls === null || Array.isArray(tls) ? tls : { ...tls, alpn: tls.alpn ?? protocols },
     handshakeTimeout: options.handshakeTimeout,
     maxHandshakes: options.maxHandshakes,
@@ -110,7 +118,7 @@ function openTcp(
 
 function openQuic(
   options: ServeOptions,
-  port: number,
+  listener: Listener | undefined,
   connections: Connections,
   http3: Http3Options,
   face: FetchFace,
@@ -119,16 +127,19 @@ function openQuic(
   const { tls = {}, hostname, maxConnections, maxHandshakes, reusePort, quicKey } = options
   return listenQuic({
     clock,
-    hostname,
-    port,
+    // A name has one address or more: the one that TCP has.
+    hostname:
+      listener === undefined || hostname === undefined || hostname === '' || isIP(hostname) !== 0 ? hostname : listener.address.address,
+    port: listener?.address.port ?? options.port ?? 0,
     tls,
     alpn: ['h3'],
     maxConnections,
+    heldElsewhere: listener && (() => listener.connections),
     maxHandshakes,
     reusePort,
     key: quicKey,
     quic: quicOptions(http3, options),
-    onConnection: (accepted) => connections.acceptQuic(accepted, tls.requestCert === true),
+    onConnection: (accepted) => connections.acceptQuic(accepted),
     onError: face.report,
   })
 }

@@ -81,8 +81,9 @@ export class Server implements AsyncDisposable {
    * and `names` as they are. Throws UsageError for what cannot be used, and changes nothing then.
    */
   updateTls(tls: TlsServerOptions): void {
-    this.#listener?.updateTls(tls)
+    // Both check the same, QUIC something more: what it takes is taken by the other, too.
     this.#quic?.updateTls(tls)
+    this.#listener?.updateTls(tls)
   }
 
   /** Closes the connections that have no open exchange, and goes on listening. HTTP/2 clients are told by GOAWAY. */

@@ -12,7 +12,9 @@ export function statsOf(listener: Listener | undefined, quic: QuicListener | und
   const census = connections.census()
   const http1 = protocolStats(connections.http1, census.http1)
   const http2 = protocolStats(connections.http2, census.http2)
-  const http3 = { ...protocolStats(connections.http3, census.http3), writes: quic?.datagrams.sendCalls ?? 0 }
+  const { sent = 0, sendCalls = 0 } = quic?.datagrams ?? {}
+  const { bytesRead = 0, bytesWritten = 0 } = quic ?? {}
+  const http3 = { ...protocolStats(connections.http3, census.http3), writes: sendCalls, datagrams: sent, bytesRead, bytesWritten }
   const { frames } = census.http2
   return {
     connections: (listener?.connections ?? 0) + (quic?.connections ?? 0),
@@ -22,15 +24,15 @@ export function statsOf(listener: Listener | undefined, quic: QuicListener | und
     deadlines: census.deadlines,
     requests: http1.requests + http2.requests + http3.requests,
     accepted: tcp.accepted + udp.accepted,
-    rejected: tcp.refused + tcp.handshakesRefused + connections.unspoken + udp.refused,
+    rejected: tcp.refused + tcp.handshakesRefused + connections.unspoken + udp.refused + udp.handshakesRefused,
     handshakesFailed: tcp.handshakesFailed + udp.handshakesFailed,
     acceptErrors: tcp.acceptErrors,
     drained: connections.drained,
     drainAbandoned: connections.drainAbandoned,
     drainedBytes: connections.drainedBytes,
     writes: http1.writes + http2.writes + http3.writes,
-    bytesRead: http1.bytesRead + http2.bytesRead,
-    bytesWritten: http1.bytesWritten + http2.bytesWritten,
+    bytesRead: http1.bytesRead + http2.bytesRead + http3.bytesRead,
+    bytesWritten: http1.bytesWritten + http2.bytesWritten + http3.bytesWritten,
     http1,
     http3,
     http2: {
