@@ -25,6 +25,7 @@ export type {
   HttpVersion,
   ListenerConfig,
   ListenerHttp2Config,
+  ListenerHttp3Config,
   ListenerLimits,
   MatchConfig,
   RetryConfig,
@@ -51,4 +52,5 @@ export type {
   TunnelSummary,
 } from './metrics/index.ts'
 export type { Http2Counts } from './http2-counts.ts'
+export type { Http3Counts } from './http3-counts.ts'
 export type { GrpcCall, ProxyObserver, RequestRecord } from './record.ts'

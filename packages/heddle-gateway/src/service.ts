@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs'
 import { HeddleError } from 'heddle/http'
 import { serve, type ServedProtocol, type Server } from 'heddle/server'
-import { systemClock, type Clock, type TlsIdentity, type TlsServerOptions } from 'heddle/io'
+import { listen, quicObstacle, systemClock, type Clock, type TlsIdentity, type TlsServerOptions } from 'heddle/io'
 import { reloaded, type Config, type HttpVersion, type ListenerConfig, type TlsConfig } from './config/index.ts'
-import { listenError } from './listen-error.ts'
+import { listenError, ListenError } from './listen-error.ts'
 import { AccessLog } from './log/index.ts'
 import { processSnapshot, Traffic, type Snapshot } from './metrics/index.ts'
 import { Proxy } from './proxy/index.ts'
@@ -18,8 +18,8 @@ const reportInterval = 10_000
 const lastWordsTime = 500
 
 /** What of both is spoken with a client that can do either. */
-const preference: readonly HttpVersion[] = ['h2', 'h1']
-const alpnNames: Readonly<Record<HttpVersion, ServedProtocol>> = { h1: 'http/1.1', h2: 'h2' }
+const preference: readonly HttpVersion[] = ['h3', 'h2', 'h1']
+const alpnNames: Readonly<Record<HttpVersion, ServedProtocol>> = { h1: 'http/1.1', h2: 'h2', h3: 'h3' }
 
 /** A listener that is up. */
 export interface ListeningAddress {
@@ -43,6 +43,10 @@ export interface ServiceOptions {
   readonly extendedConnect?: boolean
   /** 48 bytes, the same in all processes: TLS sessions resume whichever takes the connection. */
   readonly ticketKeys?: Buffer
+  /** 32 bytes, the same in all processes: what one of them gave a QUIC client the others know. */
+  readonly quicKey?: Buffer
+  /** By listener's name: the ports of those for HTTP/3 alone whose configuration says 0. Default: any free one, in each process another. */
+  readonly quicPorts?: ReadonlyMap<string, number>
   /** Told of what concerns no request, such as a failed accept. Default: a line on standard error. */
   readonly onError?: (message: string) => void
 }
@@ -93,26 +97,34 @@ export class Service {
   }
 
   async #listen(): Promise<void> {
-    const { clock = systemClock(), processes = 1 } = this.#options
+    const { clock = systemClock(), processes = 1, quicKey, quicPorts } = this.#options
     // One after the other: workers must ask for their sockets in the same order.
     for (const listener of this.#config.listeners) {
       const { maxConnections, ...limits } = listener.limits
+      const speaksHttp3 = listener.protocols.includes('h3')
+      const obstacle = speaksHttp3 ? quicObstacle() : undefined
+      if (obstacle !== undefined) throw new ListenError(`listener ${listener.name} cannot serve HTTP/3: ${obstacle}`, 'QUIC_UNAVAILABLE')
       const server = await serve({
         hostname: listener.host,
-        port: listener.port,
+        port: quicPorts?.get(listener.name) ?? listener.port,
         clock,
         protocols: preference.filter((version) => listener.protocols.includes(version)).map((version) => alpnNames[version]),
         limits,
         http2: listener.http2,
+        http3: listener.http3,
         maxConnections: Math.ceil(maxConnections / processes),
         upgrades: listener.upgrades,
         extendedConnect: this.#extendedConnect,
         onExchange: (exchange) => this.#proxy.onExchange(listener, exchange),
         onError: (error) => this.#report(error),
+        // By UDP each process has a socket of its own and the system keeps clients with theirs; by TCP one holds them all.
+        ...(speaksHttp3 && processes > 1 ? { reusePort: true, listen: (options) => listen({ ...options, reusePort: false }) } : undefined),
+        ...(quicKey === undefined ? undefined : { quicKey }),
         ...(listener.tls === undefined ? undefined : { tls: this.#tlsOptions(listener.tls) }),
       }).catch((error: unknown) => {
-        throw listenError(error, `listener ${listener.name}`, listener.host, listener.port)
+        throw listenError(error, `listener ${listener.name}`, listener.host, listener.port, processes === 1)
       })
+      if (speaksHttp3) this.#proxy.advertise(listener, server.port)
       this.#servers.push({ config: listener, server })
     }
   }
@@ -127,7 +139,7 @@ export class Service {
       processes: [processSnapshot()],
       traffic: this.#traffic.snapshot(),
       listeners: this.#servers.map(({ config, server }) => {
-        const { connections, accepted, rejected, handshakesFailed, exchanges, deadlines, http2 } = server.stats()
+        const { connections, accepted, rejected, handshakesFailed, exchanges, deadlines, http2, http3 } = server.stats()
         return {
           name: config.name,
           url: server.url,
@@ -146,6 +158,7 @@ export class Service {
             resetsSent: http2.resetsSent,
             resetsReceived: http2.resetsReceived,
           },
+          http3: { connections: http3.connections, streams: http3.exchanges, datagrams: http3.datagrams, writes: http3.writes },
         }
       }),
       clusters: [...this.#clusters.values()].map((cluster) => cluster.stats()),
@@ -231,11 +244,14 @@ export class Service {
 
   /** Tells what concerns no request. What clients can cause as often as they like is counted only, or told now and then. */
   #report(error: unknown): void {
-    if (error instanceof HeddleError && error.code === 'TLS_FAILED') return
+    if (error instanceof HeddleError && (error.code === 'TLS_FAILED' || error.code === 'HANDSHAKE_FAILED')) return
     const message = error instanceof Error ? error.message : String(error)
+    // To clients anywhere datagrams may fail to leave: that is the same trouble whatever the address.
+    const { code, syscall } = error as NodeJS.ErrnoException
+    const trouble = typeof code === 'string' && typeof syscall === 'string' ? `${syscall} ${code}` : message
     const now = Date.now()
-    if (message === this.#lastReport && now - this.#lastReportAt < reportInterval) return
-    this.#lastReport = message
+    if (trouble === this.#lastReport && now - this.#lastReportAt < reportInterval) return
+    this.#lastReport = trouble
     this.#lastReportAt = now
     const { onError = printError } = this.#options
     onError(message)

@@ -25,7 +25,9 @@ export function listenerConfig(options: Partial<ListenerConfig> = {}): ListenerC
     forwarded: 'none',
     upgrades: ['websocket'],
     protocols: ['h1', 'h2'],
+    altSvc: true,
     ...options,
+    http3: { streamWindow: 2 ** 20, connectionWindow: 2 ** 22, maxWindow: 2 ** 24, maxConcurrentStreams: 100, ...options.http3 },
     http2: { ...http2, streamWindow: 2 ** 20, maxConcurrentStreams: 100, ...options.http2 },
     limits: {
       maxConnections: Infinity,

@@ -32,6 +32,7 @@ export {
   type FetchApp,
   type FetchHandler,
   type Http2Stats,
+  type Http3Stats,
   type ProtocolStats,
   type RequestContext,
   type ResponseLike,

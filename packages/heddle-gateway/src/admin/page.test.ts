@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createContext, runInContext } from 'node:vm'
 import { noHttp2 } from '../http2-counts.ts'
+import { noHttp3 } from '../http3-counts.ts'
 import { summarize, Traffic, type Snapshot } from '../metrics/index.ts'
 import type { RequestRecord } from '../record.ts'
 import { adminPage } from './page.ts'
@@ -92,6 +93,7 @@ function snapshotOf(requests: number): Snapshot {
         deadlines: 0,
         waiting: 0,
         http2: { ...noHttp2, connections: 1, streams: 7, frames: 10, writes: 4, resetsSent: { CANCEL: 3 } },
+        http3: { ...noHttp3, connections: 2, streams: 5, datagrams: 120, writes: 30 },
       },
     ],
     clusters: [
@@ -150,6 +152,8 @@ test('the page draws what /metrics.json and /readyz say', async () => {
   )
   assert.equal(elements.get('streams')?.hidden, false)
   assert.match(text('http2'), /clients of web\|1\|7\|10\|2\.5\|CANCEL 3\|$/)
+  assert.equal(elements.get('datagrams')?.hidden, false)
+  assert.match(text('http3'), /clients of web\|2\|5\|120\|4\.0$/)
   assert.equal(elements.get('tunnels')?.hidden, false)
   assert.match(text('tunnelled'), /api\|1\|1\|0\|1\.0 KiB\|2\.0 KiB\|–\|–\|–$/)
   assert.match(text('routes'), /api\|10\|2xx 9 {2}5xx 1\|connect_failed 1\|1\.00 ms\|1\.00 ms\|12\.50 ms/)

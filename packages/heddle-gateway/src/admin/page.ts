@@ -111,6 +111,10 @@ function show(now, ready) {
   $('streams').hidden = http2.length === 0
   table('http2', ['HTTP/2', 'connections', 'open streams', 'frames sent', 'frames per write', 'resets sent', 'resets received'], http2.map(([name, counts]) => [
     name, number(counts.connections), number(counts.streams), number(counts.frames), counts.framesPerWrite.toFixed(1), codes(counts.resetsSent), codes(counts.resetsReceived)]))
+  const http3 = now.listeners.map((listener) => ['clients of ' + listener.name, listener.http3]).filter(([, counts]) => counts.datagrams > 0)
+  $('datagrams').hidden = http3.length === 0
+  table('http3', ['HTTP/3', 'connections', 'open streams', 'datagrams sent', 'datagrams per write'], http3.map(([name, counts]) => [
+    name, number(counts.connections), number(counts.streams), number(counts.datagrams), (counts.datagrams / Math.max(1, counts.writes)).toFixed(1)]))
   const tunnelled = now.routes.filter((route) => route.tunnels.opened > 0)
   $('tunnels').hidden = tunnelled.length === 0
   table('tunnelled', ['tunnels of route', 'open', 'opened', 'closed', 'in', 'out', 'open for p50', 'p99', 'longest'], tunnelled.map(({ name, tunnels }) => [
@@ -152,7 +156,7 @@ export const adminPage: string = `<!doctype html>
 ${card('rate', 'requests/s')}${card('active', 'under way')}${card('total', 'requests')}${card('p50', 'median latency')}${card('p99', '99th percentile')}${card('failed', 'answered or cut by the gateway')}
 <div class="card wide"><svg viewBox="0 0 600 64" preserveAspectRatio="none" aria-hidden="true"><path id="line" fill="none" stroke="currentColor" stroke-width="1.5" vector-effect="non-scaling-stroke" class="good"/></svg><span id="peak"></span></div>
 </div>
-${section('listeners', 'Listeners')}${section('routes', 'Routes')}${section('clusters', 'Clusters')}<div id="streams" hidden>${section('http2', 'HTTP/2')}</div><div id="tunnels" hidden>${section('tunnelled', 'Tunnels')}</div><div id="calls" hidden>${section('grpc', 'gRPC')}</div>${section('processes', 'Processes')}
+${section('listeners', 'Listeners')}${section('routes', 'Routes')}${section('clusters', 'Clusters')}<div id="streams" hidden>${section('http2', 'HTTP/2')}</div><div id="datagrams" hidden>${section('http3', 'HTTP/3')}</div><div id="tunnels" hidden>${section('tunnelled', 'Tunnels')}</div><div id="calls" hidden>${section('grpc', 'gRPC')}</div>${section('processes', 'Processes')}
 </main>
 <script>${script}</script>
 `

@@ -47,13 +47,16 @@ function unknownClusters(document: unknown, problems: CrossProblem[]): void {
 }
 
 function sharedAddresses(document: unknown, problems: CrossProblem[]): void {
-  const taken: { host: string; port: number; where: string }[] = []
+  const taken: { host: string; port: number; transport: Transport; where: string }[] = []
   const take = (place: unknown, defaultHost: string, path: readonly PathStep[], where: string): void => {
+    const transports = transportsOf(field(place, 'protocols'))
     const port = field(place, 'port')
     const host = field(place, 'host') ?? defaultHost
     if (typeof port !== 'number' || port === 0 || typeof host !== 'string') return
-    const other = taken.find((entry) => entry.port === port && (entry.host === host || isAny(entry.host) || isAny(host)))
-    if (other === undefined) taken.push({ host, port, where })
+    const other = taken.find(
+      (entry) => entry.port === port && transports.includes(entry.transport) && (entry.host === host || isAny(entry.host) || isAny(host)),
+    )
+    if (other === undefined) taken.push(...transports.map((transport) => ({ host, port, transport, where })))
     else
       problems.push({
         path: [...path, 'port'],
@@ -64,11 +67,28 @@ function sharedAddresses(document: unknown, problems: CrossProblem[]): void {
   take(field(document, 'admin'), '127.0.0.1', ['admin'], 'admin')
 }
 
+type Transport = 'tcp' | 'udp'
+
+/** What a listener with these protocols listens by. */
+function transportsOf(protocols: unknown): readonly Transport[] {
+  if (!Array.isArray(protocols) || !protocols.includes('h3')) return ['tcp']
+  return protocols.every((name) => name === 'h3') ? ['udp'] : ['tcp', 'udp']
+}
+
 function contradictions(document: unknown, problems: CrossProblem[]): void {
   items(document, 'routes').forEach((route, index) => {
     const match = field(route, 'match')
     if (field(match, 'grpcService') !== undefined && field(match, 'pathPrefix') !== undefined)
       problems.push({ path: ['routes', index, 'match', 'pathPrefix'], message: 'excluded by grpcService, which is a path as well' })
+  })
+  items(document, 'listeners').forEach((listener, index) => {
+    const at = items(listener, 'protocols').indexOf('h3')
+    const path = ['listeners', index]
+    if (at >= 0 && field(listener, 'tls') === undefined)
+      problems.push({ path: [...path, 'protocols', at], message: 'h3 needs tls: there is no HTTP/3 on plain text' })
+    const altSvc = field(listener, 'altSvc')
+    if (at < 0 && (altSvc === true || typeof altSvc === 'number'))
+      problems.push({ path: [...path, 'altSvc'], message: 'tells of HTTP/3, and h3 is not among the protocols' })
   })
   items(document, 'clusters').forEach((cluster, index) => {
     const protocol = field(cluster, 'protocol')

@@ -15,6 +15,7 @@ export type {
   HttpVersion,
   ListenerConfig,
   ListenerHttp2Config,
+  ListenerHttp3Config,
   ListenerLimits,
   MatchConfig,
   RetryConfig,

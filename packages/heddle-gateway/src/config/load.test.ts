@@ -40,6 +40,7 @@ describe('a configuration', () => {
           forwarded: 'x-forwarded',
           upgrades: ['websocket'],
           protocols: ['h1', 'h2'],
+          altSvc: true,
           http2: {
             streamWindow: 1_048_576,
             connectionWindow: 4_194_304,
@@ -48,6 +49,7 @@ describe('a configuration', () => {
             pingTimeout: 10_000,
             maxConcurrentStreams: 100,
           },
+          http3: { streamWindow: 1_048_576, connectionWindow: 4_194_304, maxWindow: 16_777_216, maxConcurrentStreams: 100 },
           limits: {
             maxConnections: 10_000,
             maxContentLength: Infinity,
@@ -478,12 +480,12 @@ describe('a wrong configuration is told with file, line and column', () => {
     ],
     [
       'HTTP/2 that cannot be',
-      `listeners: [{ name: web, port: 1, protocols: [h3], http2: { streamWindow: 100B, connectionWindow: 1KiB } }]
+      `listeners: [{ name: web, port: 1, protocols: [h4], http2: { streamWindow: 100B, connectionWindow: 1KiB } }]
 routes: [{ name: rpc, cluster: app, match: { grpcService: /a.B, pathPrefix: /a.B }, grpcDeadline: 5s, maxConcurrentStreams: 0 }]
 clusters: [{ name: app, endpoints: [a:1], protocol: h2 }, { name: b, endpoints: [b:1], tls: {}, protocol: h2c }, { name: c, endpoints: [c:1], protocol: http }]
 `,
       [
-        'g.yaml:1:47: listeners[0].protocols[0]: found "h3", expected h1 or h2',
+        'g.yaml:1:47: listeners[0].protocols[0]: found "h4", expected h1, h2 or h3',
         'g.yaml:1:75: listeners[0].http2.streamWindow: found "100B", expected a size from 1KiB to 1GiB',
         'g.yaml:1:99: listeners[0].http2.connectionWindow: found "1KiB", expected a size from 64KiB to 1GiB',
         'g.yaml:2:59: routes[0].match.grpcService: found "/a.B", expected the full name of a gRPC service such as package.Service',
@@ -496,9 +498,47 @@ clusters: [{ name: app, endpoints: [a:1], protocol: h2 }, { name: b, endpoints: 
       ],
     ],
     [
+      'HTTP/3 that cannot be',
+      `listeners:
+  - { name: a, port: 1, protocols: [h2, h3], altSvc: maybe, http3: { maxConcurrentStreams: 0, pingInterval: 1s } }
+  - { name: b, port: 2, altSvc: true }
+  - { name: c, port: 3, altSvc: 70000 }
+  - { name: d, port: 4, altSvc: false }
+${routes}${clusters}`,
+      [
+        'g.yaml:2:41: listeners[0].protocols[1]: h3 needs tls: there is no HTTP/3 on plain text',
+        'g.yaml:2:54: listeners[0].altSvc: found "maybe", expected true, false, or the port from 1 to 65535 at which clients find HTTP/3',
+        'g.yaml:2:92: listeners[0].http3.maxConcurrentStreams: found 0, expected a whole number from 1 to 1000000',
+        'g.yaml:2:95: listeners[0].http3.pingInterval: unknown key; known here: streamWindow, connectionWindow, maxWindow, maxConcurrentStreams',
+        'g.yaml:3:33: listeners[1].altSvc: tells of HTTP/3, and h3 is not among the protocols',
+        'g.yaml:4:33: listeners[2].altSvc: found 70000, expected true, false, or the port from 1 to 65535 at which clients find HTTP/3',
+        'g.yaml:4:33: listeners[2].altSvc: tells of HTTP/3, and h3 is not among the protocols',
+      ],
+    ],
+    [
+      'one port twice, by TCP or by UDP',
+      `listeners:
+  - { name: a, port: 1, tls: {}, protocols: [h3] }
+  - { name: b, port: 1 }
+  - { name: c, port: 1, tls: {}, protocols: [h3, h1] }
+  - { name: d, port: 2, tls: {}, protocols: [h2, h3] }
+  - { name: e, port: 2, tls: {}, protocols: [h3] }
+admin: { port: 2 }
+${routes}${clusters}`,
+      [
+        'g.yaml:2:30: listeners[0].tls.certificates: missing; expected a list',
+        'g.yaml:4:22: listeners[2].port: 0.0.0.0:1 is already taken by listeners[0] (0.0.0.0:1)',
+        'g.yaml:4:30: listeners[2].tls.certificates: missing; expected a list',
+        'g.yaml:5:30: listeners[3].tls.certificates: missing; expected a list',
+        'g.yaml:6:22: listeners[4].port: 0.0.0.0:2 is already taken by listeners[3] (0.0.0.0:2)',
+        'g.yaml:6:30: listeners[4].tls.certificates: missing; expected a list',
+        'g.yaml:7:16: admin.port: 127.0.0.1:2 is already taken by listeners[3] (0.0.0.0:2)',
+      ],
+    ],
+    [
       'an empty list of protocols',
       `listeners: [{ name: web, port: 1, protocols: [] }]\n${routes}${clusters}`,
-      ['g.yaml:1:46: listeners[0].protocols: found an empty list, expected at least one of h1 and h2'],
+      ['g.yaml:1:46: listeners[0].protocols: found an empty list, expected at least one of h1, h2 and h3'],
     ],
     [
       'a certificate without its key',

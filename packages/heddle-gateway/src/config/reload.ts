@@ -52,7 +52,7 @@ function restartPaths(current: Config, next: Config): string[] {
   if (current.listeners.length !== next.listeners.length) return [...paths, 'listeners']
   next.listeners.forEach((listener, index) => {
     const before = current.listeners[index] as ListenerConfig
-    for (const key of ['name', 'host', 'port', 'upgrades', 'protocols', 'limits', 'http2'] as const)
+    for (const key of ['name', 'host', 'port', 'upgrades', 'protocols', 'limits', 'http2', 'http3'] as const)
       compare(['listeners', index, key], before[key], listener[key])
     // Certificates may change, plain text does not become TLS, and whether clients show certificates is theirs to know before.
     compare(['listeners', index, 'tls'], before.tls === undefined, listener.tls === undefined)

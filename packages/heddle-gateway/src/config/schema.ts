@@ -38,6 +38,12 @@ function wholeNumber(min: number, max: number) {
   return z.number({ error: expected }).refine((value) => Number.isInteger(value) && value >= min && value <= max, { error: expected })
 }
 
+const altSvcWords = 'true, false, or the port from 1 to 65535 at which clients find HTTP/3'
+
+function portNumber(expected: string) {
+  return z.number({ error: expected }).refine((value) => Number.isInteger(value) && value >= 1 && value <= 65_535, { error: expected })
+}
+
 const countWords = 'a whole number from 1 to 1000000, or none'
 const countOrNone = z.union([
   text(countWords, (value) => (value === 'none' ? Infinity : undefined)),
@@ -257,12 +263,19 @@ export function configSchema(folder: string): z.ZodType<Config> {
         isToken(value) && value.toLowerCase() !== 'h2c' ? value.toLowerCase() : undefined,
       ),
     ).default(['websocket']),
-    protocols: list(z.enum(['h1', 'h2'], { error: 'h1 or h2' }))
-      .refine((value) => value.length > 0, { error: 'at least one of h1 and h2' })
+    protocols: list(z.enum(['h1', 'h2', 'h3'], { error: 'h1, h2 or h3' }))
+      .refine((value) => value.length > 0, { error: 'at least one of h1, h2 and h3' })
       .default(['h1', 'h2']),
+    altSvc: z.union([z.boolean({ error: altSvcWords }), portNumber(altSvcWords)]).default(true),
     http2: mapping({
       streamWindow: streamWindow.default(2 ** 20),
       ...http2,
+      maxConcurrentStreams: wholeNumber(1, 1_000_000).default(100),
+    }).prefault({}),
+    http3: mapping({
+      streamWindow: streamWindow.default(2 ** 20),
+      connectionWindow: connectionWindow.default(2 ** 22),
+      maxWindow: connectionWindow.default(2 ** 24),
       maxConcurrentStreams: wholeNumber(1, 1_000_000).default(100),
     }).prefault({}),
     limits: mapping({

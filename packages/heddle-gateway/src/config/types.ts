@@ -59,18 +59,27 @@ export interface ListenerConfig {
   readonly forwarded: 'x-forwarded' | 'forwarded' | 'both' | 'none'
   /** Upgrade protocols tunnelled. Default `[websocket]`. */
   readonly upgrades: readonly string[]
-  /** What clients may speak: chosen by ALPN on TLS, by the connection's first octets on plain text. Default both. */
+  /**
+   * What clients may speak: chosen by ALPN on TLS, by the connection's first octets on plain text. `h3`, which needs
+   * TLS, has the UDP port of the same number. Default `[h1, h2]`.
+   */
   readonly protocols: readonly HttpVersion[]
+  /**
+   * With `h3`: whether responses over the other versions tell of it by `Alt-Svc` (RFC 7838). A number: of that port,
+   * where clients see another one than `port`. Default true.
+   */
+  readonly altSvc: boolean | number
   readonly limits: ListenerLimits
   readonly http2: ListenerHttp2Config
+  readonly http3: ListenerHttp3Config
 }
 
 /** An HTTP version as Heddle names it; `h2` on plain text is h2c with prior knowledge. */
-export type HttpVersion = 'h1' | 'h2'
+export type HttpVersion = 'h1' | 'h2' | 'h3'
 
 /** What clients may cost. Infinity, `none` in YAML: no limit, where that is allowed. */
 export interface ListenerLimits {
-  /** Open connections, of all workers together; more are closed unread. Default 10,000. */
+  /** Open connections, of all workers together; more are closed unread. Those of HTTP/3 are counted apart, to the same number. Default 10,000. */
   readonly maxConnections: number
   /** Bytes of content of one request; more are answered with 413. Default Infinity. */
   readonly maxContentLength: number
@@ -106,6 +115,18 @@ export interface ListenerHttp2Config extends Http2Config {
   readonly maxConcurrentStreams: number
 }
 
+/** HTTP/3 connections of clients. Sizes in bytes. */
+export interface ListenerHttp3Config {
+  /** Requests a client may have open at once on one connection: QUIC lets it begin no more. Default 100. */
+  readonly maxConcurrentStreams: number
+  /** What a client may send on one stream before the other side has taken it. Default 1 MiB. */
+  readonly streamWindow: number
+  /** The same for a whole connection. Default 4 MiB. */
+  readonly connectionWindow: number
+  /** Both windows grow up to this where the path needs it. Default 16 MiB. */
+  readonly maxWindow: number
+}
+
 export interface ClusterHttp2Config extends Http2Config {
   /** A connection on which requests got no answer so many times in a row is left for another one. Default 8; Infinity: it is kept. */
   readonly maxFailuresInRow: number
@@ -139,11 +160,11 @@ export interface RouteConfig {
   readonly grpcDeadline: boolean
   /** Requests under way on this route at once, in each worker; more are refused. Default Infinity. */
   readonly maxConcurrentStreams: number
-  /** In place of the listener's and the cluster's, for HTTP/2 streams of this route. */
+  /** In place of the listener's and the cluster's, for HTTP/2 and HTTP/3 streams of this route. */
   readonly streamWindow: number | undefined
   /** A tunnel in which no byte moves for so long is closed, ms. Default 1 h; Infinity: no limit. */
   readonly tunnelIdleTimeout: number
-  /** Tunnels by extended CONNECT (RFC 8441: WebSocket over HTTP/2) may take this route. Default false. */
+  /** Tunnels by extended CONNECT (WebSocket over HTTP/2, RFC 8441, and HTTP/3, RFC 9220) may take this route. Default false. */
   readonly extendedConnect: boolean
   readonly retry: RetryConfig
   /** Replaces the authority sent upstream: `host` or `host:port`. Default undefined: the client's is kept. */

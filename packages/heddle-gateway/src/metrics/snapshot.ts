@@ -1,4 +1,5 @@
 import { addHttp2, pastHttp2, type Http2Counts } from '../http2-counts.ts'
+import { addHttp3, pastHttp3, type Http3Counts } from '../http3-counts.ts'
 import type { ClusterStats } from '../upstream/index.ts'
 import { mergeFamilies } from './family.ts'
 import { LogHistogram } from './histogram.ts'
@@ -26,6 +27,8 @@ export interface ListenerSnapshot {
   readonly waiting: number
   /** Of the connections, those that speak HTTP/2. */
   readonly http2: Http2Counts
+  /** … and those that speak HTTP/3. */
+  readonly http3: Http3Counts
 }
 
 /** The access log's own counters. */
@@ -96,6 +99,7 @@ export function mergeSnapshots(parts: readonly Snapshot[]): Snapshot {
         deadlines: a.deadlines + b.deadlines,
         waiting: a.waiting + b.waiting,
         http2: addHttp2(a.http2, b.http2),
+        http3: addHttp3(a.http3, b.http3),
       }),
     ),
     clusters: mergeBy(
@@ -163,6 +167,7 @@ export function pastOf(parts: readonly Snapshot[]): Snapshot {
       deadlines: 0,
       waiting: 0,
       http2: pastHttp2(listener.http2),
+      http3: pastHttp3(listener.http3),
     })),
     clusters: clusters.map((cluster) => ({
       ...cluster,

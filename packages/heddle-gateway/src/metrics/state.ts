@@ -70,9 +70,15 @@ export function familiesOf(snapshot: Snapshot): FamilySnapshot[] {
     ),
     family(
       'gauge',
+      'heddle_server_open_http3_connections',
+      'Open connections from clients that speak HTTP/3.',
+      perListener(({ http3 }) => http3.connections),
+    ),
+    family(
+      'gauge',
       'heddle_server_open_streams',
-      'Open HTTP/2 streams of clients.',
-      perListener(({ http2 }) => http2.streams),
+      'Open HTTP/2 and HTTP/3 streams of clients.',
+      perListener(({ http2, http3 }) => http2.streams + http3.streams),
     ),
     family(
       'gauge',
@@ -91,6 +97,18 @@ export function familiesOf(snapshot: Snapshot): FamilySnapshot[] {
       'heddle_server_http2_writes_total',
       'Writes to sockets of clients that speak HTTP/2.',
       perListener(({ http2 }) => http2.writes),
+    ),
+    family(
+      'counter',
+      'heddle_server_http3_datagrams_total',
+      'Datagrams sent to clients that speak HTTP/3.',
+      perListener(({ http3 }) => http3.datagrams),
+    ),
+    family(
+      'counter',
+      'heddle_server_http3_writes_total',
+      'Calls of the system that sent them.',
+      perListener(({ http3 }) => http3.writes),
     ),
     family(
       'counter',

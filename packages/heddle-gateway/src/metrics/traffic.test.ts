@@ -58,6 +58,7 @@ function snapshotOf(traffic: Traffic, pid = 1): Snapshot {
           resetsSent: { CANCEL: 1 },
           resetsReceived: { CANCEL: 2, NO_ERROR: 1 },
         },
+        http3: { connections: 2, streams: 5, datagrams: 120, writes: 30 },
       },
     ],
     clusters: [
@@ -344,7 +345,10 @@ describe('metrics', () => {
     const families = text(...snapshots)
     const value = (name: string, labels = {}): number | undefined => samples(families, name, labels)[0]?.value
     assert.equal(value('heddle_server_open_http2_connections', { heddle_listener: 'web' }), 2)
-    assert.equal(value('heddle_server_open_streams'), 8)
+    assert.equal(value('heddle_server_open_http3_connections', { heddle_listener: 'web' }), 4)
+    assert.equal(value('heddle_server_open_streams'), 18)
+    assert.equal(value('heddle_server_http3_datagrams_total'), 240)
+    assert.equal(value('heddle_server_http3_writes_total'), 60)
     assert.equal(value('heddle_server_waiting_requests'), 2)
     assert.equal(value('heddle_server_http2_frames_total'), 60)
     assert.equal(value('heddle_server_http2_writes_total'), 20)
@@ -356,6 +360,7 @@ describe('metrics', () => {
     assert.deepEqual(summary.listeners[0]?.http2.resetsReceived, { CANCEL: 4, NO_ERROR: 2 })
     assert.deepEqual([summary.clusters[0]?.http2.streams, summary.clusters[0]?.endpoints[0]?.waiting], [6, 4])
     const past = summarize(withPast([snapshots[0] as Snapshot], pastOf([snapshots[1] as Snapshot])), 0)
+    assert.deepEqual(past.listeners[0]?.http3, { connections: 2, streams: 5, datagrams: 240, writes: 60 })
     assert.deepEqual([past.listeners[0]?.http2.streams, past.listeners[0]?.http2.frames, past.listeners[0]?.waiting], [4, 60, 1])
   })
 

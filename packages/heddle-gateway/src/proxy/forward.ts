@@ -240,7 +240,7 @@ export class Forward implements ExchangeHandler, Waiting, Underway, TunnelOwner 
     record.timeToHead = now - this.startedAt
     record.upstreamLatency = now - attempt.startedAt
     record.status = status
-    const sent = this.listener.response(head, upstream)
+    const sent = this.listener.response(head, upstream, this.exchange)
     if (this.isTunnelRequest && status < 300) {
       if (upstream.upgradeIgnored !== true) {
         this.openTunnel(attempt, sent, end, record)
@@ -454,7 +454,7 @@ export class Forward implements ExchangeHandler, Waiting, Underway, TunnelOwner 
     record.status = status
     record.grpcStatus = grpcStatus
     this.stopClocks()
-    exchange.sendHead(responseHead(status, fields), content.length === 0)
+    exchange.sendHead(responseHead(status, this.listener.advertised(fields, exchange)), content.length === 0)
     if (content.length > 0) exchange.sendOwned(content, true)
     if (!this.content.ended) exchange.discard()
   }

@@ -1,11 +1,13 @@
 import {
   combinedFieldValue,
+  fieldValue,
   responseHead,
   UsageError,
   withoutField,
   type ConnectionInfo,
   type Exchange,
   type ExchangeHandler,
+  type Fields,
   type Head,
 } from 'heddle/http'
 import type { Clock } from 'heddle/io'
@@ -112,6 +114,11 @@ export class Proxy {
     return this.underway.length
   }
 
+  /** HTTP/3 is served for `listener` at this port, and its responses over other versions tell of it if the configuration says so. */
+  advertise(listener: ListenerConfig, port: number): void {
+    this.#listeners.get(listener.name)?.serveHttp3(port)
+  }
+
   /** Requests of `listener` that wait for an upstream connection, or for a stream on one. */
   waiting(listener: ListenerConfig): number {
     return this.#listeners.get(listener.name)?.waiting ?? 0
@@ -156,11 +163,18 @@ export class ListenerState {
   #via1!: string
   #via2!: string
   #via3!: string
-  /** The last response heads, and what was sent on for them. */
+  /** The last response heads, and what was sent on for them … */
   #responses!: RecentHeads<Head>
+  /** … to clients that come by HTTP/3 and need not be told of it. */
+  #http3Responses!: RecentHeads<Head>
+  /** Where HTTP/3 is served; 0: nowhere. */
+  #http3Port: number
+  /** What `Alt-Svc` says to clients of other versions; empty: nothing. */
+  #altSvc!: string
 
   constructor(config: ListenerConfig) {
     this.waiting = 0
+    this.#http3Port = 0
     this.configure(config)
   }
 
@@ -173,6 +187,14 @@ export class ListenerState {
     this.#via2 = `2 ${config.via}`
     this.#via3 = `3 ${config.via}`
     this.#responses = new RecentHeads()
+    this.#http3Responses = new RecentHeads()
+    this.#altSvc = altSvcOf(config.altSvc, this.#http3Port)
+  }
+
+  /** HTTP/3 is served at this port. */
+  serveHttp3(port: number): void {
+    this.#http3Port = port
+    this.#altSvc = altSvcOf(this.config.altSvc, port)
   }
 
   /** The client at the other end of `connection`. */
@@ -190,19 +212,29 @@ export class ListenerState {
     return exchange.protocol === 'h1' ? this.#via1 : exchange.protocol === 'h2' ? this.#via2 : this.#via3
   }
 
-  /** What is sent to a client for the head `upstream` answered with. */
-  response(head: Head, upstream: Exchange): Head {
-    const known = this.#responses.find(head)
+  /** What is sent to `client` for the head `upstream` answered with. */
+  response(head: Head, upstream: Exchange, client: Exchange): Head {
+    const responses = client.protocol === 'h3' ? this.#http3Responses : this.#responses
+    const known = responses.find(head)
     if (known !== undefined) return known
     const fields = this.#responseFields(head)
     // RFC 9110 §7.6.3: by the protocol the response came with.
     fields.push('via', this.via(upstream))
+    if (this.#altSvc !== '' && client.protocol !== 'h3') fields.push('alt-svc', this.#altSvc)
     const sent = responseHead(head.status, fields)
-    this.#responses.keep(head, sent)
+    responses.keep(head, sent)
     return sent
   }
 
-  #responseFields({ status, fields }: Head): string[] {
+  /** `fields` of an answer of the gateway's own, with what is to be told of HTTP/3. */
+  advertised(fields: Fields, client: Exchange): Fields {
+    return this.#altSvc === '' || client.protocol === 'h3' ? fields : [...fields, 'alt-svc', this.#altSvc]
+  }
+
+  #responseFields({ status, fields: received }: Head): string[] {
+    // RFC 7838 §3: what an upstream says is of its own authority and ports, which are not the client's.
+    const isReplaced = this.#altSvc !== '' && fieldValue(received, 'alt-svc') !== undefined
+    const fields = isReplaced ? withoutField(received, 'alt-svc') : received
     if (status !== 426) return fields.slice()
     // RFC 9110 §7.8: what the upstream wants is wanted of the client, in so far as it can have it here. HTTP/2 says nothing of it.
     const wanted = (combinedFieldValue(fields, 'upgrade') ?? '').split(',').map((name) => name.trim())
@@ -211,4 +243,9 @@ export class ListenerState {
     if (had.length > 0) sent.push('upgrade', had.join(', '))
     return sent
   }
+}
+
+/** RFC 7838 §3. Empty: there is nothing to say. */
+function altSvcOf(altSvc: boolean | number, port: number): string {
+  return altSvc === false || port === 0 ? '' : `h3=":${altSvc === true ? port : altSvc}"; ma=86400`
 }

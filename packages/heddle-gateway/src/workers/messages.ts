@@ -9,6 +9,9 @@ export type Order =
       readonly config: Config
       readonly processes: number
       readonly ticketKeys: Uint8Array
+      readonly quicKey: Uint8Array
+      /** By listener's name. */
+      readonly quicPorts: ReadonlyMap<string, number>
       readonly extendedConnect: boolean
     }
   | { readonly type: 'snapshot'; readonly id: number }

@@ -7,6 +7,7 @@ import { pastOf, withPast, type Snapshot } from '../metrics/index.ts'
 import type { ListeningAddress } from '../service.ts'
 import type { Order, Report } from './messages.ts'
 import { RestartDelay } from './restart-delay.ts'
+import { claimUdpPorts } from './udp-ports.ts'
 
 /** How long a worker may take to answer a question for its counts, ms; then its last answer stands. */
 const answerTime = 1_000
@@ -23,6 +24,11 @@ const exitTime = 2_000
  * gateway share the port unnoticed.) The price: a connection that was handed to a worker in the
  * moment it died is not answered.
  *
+ * By UDP there is no such hand: for HTTP/3 each worker has a socket of its own (SO_REUSEPORT), and the kernel
+ * deals datagrams by their addresses, so that those of one client reach one worker for as long as it keeps its
+ * address and no worker comes or goes. One that gets a datagram of another's connection resets it, by the key
+ * that all share: the client begins anew at once, instead of waiting.
+ *
  * It uses the process-wide settings of `node:cluster`: one at a time.
  */
 export class Workers {
@@ -30,6 +36,8 @@ export class Workers {
   /** Offered to clients since the start. */
   readonly #extendedConnect: boolean
   readonly #ticketKeys = randomBytes(48)
+  readonly #quicKey = randomBytes(32)
+  readonly #quicPorts: ReadonlyMap<string, number>
   readonly #members = new Set<Member>()
   readonly #onError: (message: string) => void
   /** What workers that are gone have counted. */
@@ -39,15 +47,16 @@ export class Workers {
   #timers = new Set<NodeJS.Timeout>()
   #closing: Promise<void> | undefined
 
-  private constructor(config: Config, onError: (message: string) => void) {
+  private constructor(config: Config, onError: (message: string) => void, quicPorts: ReadonlyMap<string, number>) {
     this.#config = config
+    this.#quicPorts = quicPorts
     this.#extendedConnect = config.routes.some((route) => route.extendedConnect)
     this.#onError = onError
   }
 
   /** Starts all; resolves when every worker listens, rejects (with a {@link ListenError}) if one cannot. */
   static async start(config: Config, onError: (message: string) => void): Promise<Workers> {
-    const workers = new Workers(config, onError)
+    const workers = new Workers(config, onError, await claimUdpPorts(config))
     const suffix = import.meta.url.endsWith('.ts') ? 'ts' : 'js'
     cluster.setupPrimary({ exec: fileURLToPath(new URL(`./worker.${suffix}`, import.meta.url)), args: [], serialization: 'advanced' })
     cluster.schedulingPolicy = cluster.SCHED_RR
@@ -129,6 +138,8 @@ export class Workers {
       config: this.#config,
       processes: this.#config.workers,
       ticketKeys: this.#ticketKeys,
+      quicKey: this.#quicKey,
+      quicPorts: this.#quicPorts,
       extendedConnect: this.#extendedConnect,
     })
     return member.started.then((addresses) => {

@@ -31,9 +31,22 @@ process.on('message', (order: Order) => {
   }
 })
 
-async function start({ config, processes, ticketKeys, extendedConnect }: Extract<Order, { type: 'start' }>): Promise<void> {
+async function start({
+  config,
+  processes,
+  ticketKeys,
+  quicKey,
+  quicPorts,
+  extendedConnect,
+}: Extract<Order, { type: 'start' }>): Promise<void> {
   try {
-    service = await Service.start(config, { processes, ticketKeys: Buffer.from(ticketKeys), extendedConnect })
+    service = await Service.start(config, {
+      processes,
+      ticketKeys: Buffer.from(ticketKeys),
+      quicKey: Buffer.from(quicKey),
+      quicPorts,
+      extendedConnect,
+    })
     report({ type: 'started', addresses: service.addresses })
   } catch (error) {
     const { code = '', message } = error as NodeJS.ErrnoException

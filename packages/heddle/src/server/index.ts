@@ -6,6 +6,7 @@ export type {
   FetchApp,
   FetchHandler,
   Http2Stats,
+  Http3Stats,
   ProtocolStats,
   ResponseLike,
   ServedProtocol,

@@ -161,8 +161,7 @@ export interface ServerStats {
   readonly bytesWritten: number
   readonly http1: ProtocolStats
   readonly http2: Http2Stats
-  /** For HTTP/3 a write is a call of the system that sends one or many datagrams. */
-  readonly http3: ProtocolStats
+  readonly http3: Http3Stats
 }
 
 /** Counts of the connections that speak one protocol; those that have not said a byte yet are in neither. */
@@ -178,6 +177,12 @@ export interface ProtocolStats {
   readonly writes: number
   readonly bytesRead: number
   readonly bytesWritten: number
+}
+
+/** Counts of the connections that speak HTTP/3. A write is a call of the system that sends one or many datagrams. */
+export interface Http3Stats extends ProtocolStats {
+  /** Datagrams sent since the start. */
+  readonly datagrams: number
 }
 
 /** Counts of the connections that speak HTTP/2. */

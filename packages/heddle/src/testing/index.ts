@@ -18,6 +18,8 @@ export {
 export { EngineLoop, type EngineLoopOptions, type EngineSink } from './engine-loop.ts'
 export { type WorldEvent } from './events.ts'
 export { Http2Peer, http2Frames, type WantedFrame } from './h2-peer.ts'
+export { Http3Probe, ProbeStream, type Http3ProbeOptions, type ProbeAnswer } from './http3-probe.ts'
+export { ErrorCode as Http3Code, StreamType as Http3StreamType } from '../h3/index.ts'
 export { literalBlock, preface as http2Preface, type DebugFrame } from '../h2/index.ts'
 export { collectGarbage, memoryNow } from './leaks.ts'
 export { Link, type LinkOptions } from './link.ts'

@@ -1,0 +1,28 @@
+/** What is counted of the HTTP/3 connections of a listener or a cluster. */
+export interface Http3Counts {
+  /** Open connections. */
+  readonly connections: number
+  /** Open requests: streams that are not over. */
+  readonly streams: number
+  /** Datagrams sent, ever … */
+  readonly datagrams: number
+  /** … and the calls of the system that took them. */
+  readonly writes: number
+}
+
+export const noHttp3: Http3Counts = { connections: 0, streams: 0, datagrams: 0, writes: 0 }
+
+/** What two processes counted. */
+export function addHttp3(a: Http3Counts, b: Http3Counts): Http3Counts {
+  return {
+    connections: a.connections + b.connections,
+    streams: a.streams + b.streams,
+    datagrams: a.datagrams + b.datagrams,
+    writes: a.writes + b.writes,
+  }
+}
+
+/** What stays of a process that ended: its counts, not its present. */
+export function pastHttp3(counts: Http3Counts): Http3Counts {
+  return { ...counts, connections: 0, streams: 0 }
+}
