@@ -123,6 +123,19 @@ test('gaps are counted, and a gap that is closed is none', () => {
   assert.equal(insert(reassembly, 6_001, 6_002), false)
 })
 
+test('however far a stream has come: what waits costs what it is', () => {
+  const reassembly = new Reassembly()
+  insert(reassembly, 5, 6)
+  for (const base of [2 ** 33 + 7, 2 ** 52]) {
+    reassembly.skipTo(base)
+    insert(reassembly, base + 1, base + 2)
+    assert.equal(reassembly.pinned, 8_192)
+    insert(reassembly, base, base + 1)
+    assert.deepEqual(takeAll(reassembly), [...octets(base, base + 2)])
+    assert.equal(reassembly.base, base + 2)
+  }
+})
+
 test('what is let go is gone, and what comes then stands behind the base', () => {
   const reassembly = new Reassembly()
   insert(reassembly, 10, 20_000)

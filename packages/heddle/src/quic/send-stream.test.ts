@@ -202,8 +202,11 @@ describe('Reset', () => {
     stream.reset(5)
     assert.equal(stream.send(octets(0, 1), 0, 1, false), false)
     assert.ok(data)
+    end.lost(data)
+    assert.ok(half.buffer.lost.isEmpty, 'nothing is remembered of what will not be sent')
     end.acked(data)
     assert.equal(half.state, Sending.Reset)
+    assert.equal(half.buffer.pinned, 0)
   })
 
   test('STOP_SENDING and credit change nothing', () => {
@@ -238,12 +241,13 @@ describe('Ended', () => {
 
 describe('flow control (RFC 9000 §4.1)', () => {
   test('the stream stops at its limit, says so once, and goes on with more', () => {
-    const { end, stream, recorder } = client({ peer: { initialMaxStreamDataUni: 10 } })
+    const { end, stream, recorder, half } = client({ peer: { initialMaxStreamDataUni: 10 } })
     stream.send(octets(0, 25), 0, 25, true)
     assert.deepEqual(end.frames(), [
       { type: 'STREAM', streamId: 2, offset: 0, data: octets(0, 10), fin: false },
       { type: 'STREAM_DATA_BLOCKED', streamId: 2, maximum: 10 },
     ])
+    assert.equal(half.window.left, 0)
     end.set.receiveMaxStreamData(2, 10)
     assert.equal(end.write(), undefined)
     end.set.receiveMaxStreamData(2, 20)

@@ -205,6 +205,7 @@ test('any frames in any order: a fault or none, never a throw, and never more th
         return handler
       }
       const own = [end.open(true), end.open(false)]
+      for (const { stream, recorder } of own) recorder.onData = (_buffer, start, limit): void => stream.consume(limit - start)
       frames.forEach((each, index) => {
         if (end.set.isClosed) return
         const fault = end.read(packetOf([each]))

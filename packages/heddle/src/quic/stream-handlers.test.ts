@@ -107,8 +107,9 @@ describe('a sender that is held back (RFC 9000 §4.1)', () => {
     const { stream } = end.open(false)
     stream.send(octets(0, 5), 0, 5, false)
     stream.reset(1)
-    end.set.receiveMaxStreamData(2, 3)
     assert.deepEqual(end.frames(), [{ type: 'RESET_STREAM', streamId: 2, code: 1, finalSize: 0 }])
+    end.set.receiveMaxStreamData(2, 3)
+    assert.equal(end.write(), undefined)
   })
 })
 
@@ -125,6 +126,24 @@ describe('what matters no more is not said (RFC 9000 §13.3)', () => {
     end.data(0, 60, 100)
     stream.consume(100)
     assert.equal(end.write(), undefined)
+  })
+
+  test('a stream that has ended is not asked to stop, though it was not asked before', () => {
+    const end = new StreamEnd(true)
+    end.data(0, 0, 5, true)
+    end.acceptedStream(0).stream.stopSending(2)
+    assert.equal(end.write(), undefined)
+    assert.equal(end.set.size, 1)
+  })
+
+  test('a window that is made larger is told at once, one that is made smaller is not', () => {
+    const end = new StreamEnd(true, small)
+    end.data(0, 0, 1)
+    const { stream } = end.acceptedStream(0)
+    stream.limitWindow(10)
+    assert.equal(end.write(), undefined)
+    stream.limitWindow(1_000)
+    assert.deepEqual(end.frames(), [{ type: 'MAX_STREAM_DATA', streamId: 0, maximum: 1_001 }])
   })
 
   test('a stream of which the size is known gets no credit', () => {
@@ -154,6 +173,8 @@ describe('what matters no more is not said (RFC 9000 §13.3)', () => {
         for (const each of sent) end.lost(each)
         assert.equal(end.write(), undefined)
         assert.equal(end.set.size, 1, 'the other half goes on')
+        stream.stopSending(2)
+        assert.equal(end.write(), undefined)
         assert.equal(end.set.receiveWindow.consumed, 9)
       }
     }

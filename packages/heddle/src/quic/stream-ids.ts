@@ -26,7 +26,7 @@ class PeerIds {
   close(): void {
     this.#closed++
     // A quarter at a time: one frame for many streams, and the peer seldom waits.
-    if (this.#closed + this.#most - this.limit >= Math.max(1, Math.floor(this.#most / 4))) this.credit.set()
+    if (this.#closed + this.#most - this.limit >= Math.floor(this.#most / 4)) this.credit.set()
   }
 
   /** The limit to tell now. */

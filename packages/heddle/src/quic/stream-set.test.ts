@@ -148,6 +148,18 @@ describe('streams that the peer opens', () => {
     assert.deepEqual(end.frames(), [{ type: 'MAX_STREAMS', bidirectional: false, maximum: 11 }])
   })
 
+  test('are allowed anew one by one, if one at a time is all', () => {
+    const end = new StreamEnd(true, { maxUnidirectionalStreams: 1, maxBidirectionalStreams: 0 })
+    for (let number = 0; number < 5; number++) {
+      assert.equal(end.data(2 + 4 * number, 0, 1), undefined)
+      assertFault(new StreamEnd(true, { maxBidirectionalStreams: 0 }).data(0, 0, 1), TransportError.streamLimitError)
+      assert.equal(end.write(), undefined)
+      end.data(2 + 4 * number, 1, 1, true)
+      assert.deepEqual(end.frames(), [{ type: 'MAX_STREAMS', bidirectional: false, maximum: number + 2 }])
+    }
+    assertFault(end.data(2 + 4 * 6, 0, 1), TransportError.streamLimitError)
+  })
+
   test('are known when they are over: late frames do not open them again', () => {
     const end = new StreamEnd(true)
     end.data(6, 0, 1, true)
