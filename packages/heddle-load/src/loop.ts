@@ -148,6 +148,8 @@ export class Loop {
   /** Nothing more becomes due; what is, may end within `grace`. */
   stop(): void {
     if (this.phase === 'ending' || this.phase === 'over') return
+    // What was due before belongs to it, even if nobody has looked since.
+    if (this.#arrivals !== undefined) this.#arrive()
     const now = this.#clock.now()
     this.measurement.until = Math.max(now, this.measurement.from)
     this.#end(now)
@@ -159,10 +161,11 @@ export class Loop {
       this.phase = 'measuring'
       this.#clock.set(this.#phaseAlarm, this.#endsAt)
       this.onPhase('measuring')
+      // Alarms are late: all that is wanted may have become due before this one.
+      if (this.#remaining <= 0) this.#haveAll()
     } else if (this.phase === 'measuring') {
-      // What was due before belongs to it, even if nobody has looked since.
       if (this.#arrivals !== undefined) this.#arrive()
-      if (this.phase === 'measuring') this.#end(now)
+      this.#end(now)
     } else {
       this.#forgoAll()
       if (this.measurement.until < Infinity) this.#slots?.cut()

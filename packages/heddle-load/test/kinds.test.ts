@@ -206,3 +206,20 @@ worldTest('WebSocket: a server that does not answer the Close is not waited for'
   ok(world.now() - before < 2_000, `${world.now() - before} ms`)
   await world.complete(server.close({ deadline: 0 }))
 })
+
+worldTest('WebSocket: what is due while no socket is open waits for the next one', few, async (world) => {
+  const server = await start(world, (exchange) => answer(exchange, 404, ''))
+  let second: Server | undefined
+  world.after(550, () => void server.close({ deadline: 0 }))
+  world.after(1_000, () => {
+    void rawServer(() => {}, { clock: world, listen: world.network.serve, hostname: 'origin.test', port: 80 }).then(
+      (made) => (second = made),
+    )
+  })
+  const options = { url: 'ws://origin.test/', rate: 10, arrivals: 'uniform', connections: 1, inFlight: 3, duration: 3_000 } as const
+  const { requests, latency, unopened } = await load(world, options)
+  deepEqual([requests.due, requests.succeeded], [30, 30])
+  ok(latency.max !== null && latency.max > 350 && latency.max < 1_500, `${latency.max} ms`)
+  ok((unopened['CONNECT_FAILED']?.count ?? 0) > 0, JSON.stringify(unopened))
+  await world.complete((second as Server).close({ deadline: 0 }))
+})

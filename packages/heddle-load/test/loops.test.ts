@@ -1,4 +1,4 @@
-import { deepEqual, equal, ok } from 'node:assert/strict'
+import { deepEqual, equal, match, ok } from 'node:assert/strict'
 import { Response } from 'heddle/server'
 import { worldTest, type World } from 'heddle/testing'
 import { load, near, WorldLoad, worldServer } from './rig.ts'
@@ -242,4 +242,22 @@ worldTest('a number of requests that a rate makes due is begun within grace, or 
   equal(errors['TOTAL_TIMEOUT']?.count, 4)
   near(world.now() - before, 4_000, 0.05, 'time')
   await world.complete(server.close({ deadline: 0 }))
+})
+
+worldTest('alarms that are late change nothing but how long it takes', few, async (world) => {
+  const server = await worldServer(world, { fetch: () => new Response('x') })
+  for (const options of [{}, { rate: 1_000, arrivals: 'uniform' as const }]) {
+    const { requests } = await new WorldLoad(world, { count: 5, warmup: 100, connections: 1, ...options }, 40).result()
+    deepEqual([requests.due, requests.succeeded], [5, 5])
+    const timed = await new WorldLoad(world, { duration: 1_000, connections: 3, ...options }, 40).result()
+    near(timed.measured, 1_000, 0.001, 'measured')
+    // What was due belongs to it even if it was noticed late, and counts from when it was due.
+    if (options.rate !== undefined) {
+      equal(timed.requests.due, 1_000)
+      ok((timed.latency.p50 ?? 0) > 15, `p50 ${timed.latency.p50}`)
+      ok((timed.generator.lateness?.p50 ?? 0) > 10)
+      match(timed.generator.limits.join(), /noticed that requests were due up to \d+ ms late/)
+    }
+  }
+  await world.complete(server.close())
 })

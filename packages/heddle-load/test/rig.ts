@@ -16,9 +16,12 @@ export function worldServer(world: World, options: Partial<ServeOptions> & Pick<
 class WatchedClock implements Clock {
   readonly #world: World
   readonly #alarms = new Set<Alarm>()
+  /** How late alarms are, ms, as those of a busy machine. */
+  readonly #late: number
 
-  constructor(world: World) {
+  constructor(world: World, late: number) {
     this.#world = world
+    this.#late = late
   }
   get armed(): number {
     return [...this.#alarms].filter(({ list }) => list !== undefined).length
@@ -34,7 +37,7 @@ class WatchedClock implements Clock {
   }
   set(alarm: Alarm, deadline: number): void {
     this.#alarms.add(alarm)
-    this.#world.set(alarm, deadline)
+    this.#world.set(alarm, deadline + this.#late)
   }
   clear(alarm: Alarm): void {
     this.#world.clear(alarm)
@@ -54,11 +57,11 @@ export class WorldLoad {
   readonly #world: World
   readonly #options: LoadOptions
 
-  constructor(world: World, options: LoadOptions) {
+  constructor(world: World, options: LoadOptions, late = 0) {
     this.#world = world
     // Spinning is looking at a clock all the time, and a world's clock moves only when nobody looks.
     this.#options = { url: 'http://origin.test/', ...(options.rate === undefined ? {} : { pacing: 'timer' }), ...options }
-    this.#clock = new WatchedClock(world)
+    this.#clock = new WatchedClock(world, late)
     this.run = new ThreadRun(makePlan(this.#options), { clock: this.#clock, connect: world.network.dial })
   }
 
