@@ -127,6 +127,19 @@ export async function http2Load(load: Http2Load): Promise<Http2Run> {
   }
 }
 
+export interface Http3Load {
+  readonly port: number
+  readonly connections: number
+  /** Streams open at once on each connection. */
+  readonly streams: number
+  readonly seconds: number
+}
+
+/** Drives HTTP/3 load from core 1 with Heddle's own client. */
+export async function http3Load(load: Http3Load): Promise<{ requests: number; seconds: number }> {
+  return await runNode(1, './h3-generator.ts', [JSON.stringify(load)])
+}
+
 /** h2load writes a line per request: when it began, its status, and the µs it took. */
 function loggedMicros(path: string): number[] {
   const lines = readFileSync(path, 'latin1').trimEnd().split('\n')

@@ -8,6 +8,7 @@ import { h1Server } from './races/h1-server.ts'
 import { h2Client } from './races/h2-client.ts'
 import { h2Proxy } from './races/h2-proxy.ts'
 import { h2Server } from './races/h2-server.ts'
+import { h3Server } from './races/h3-server.ts'
 import { wsEcho } from './races/ws-echo.ts'
 import { wsH2 } from './races/ws-h2.ts'
 import { table, type Report } from './report.ts'
@@ -33,6 +34,7 @@ const races: Readonly<Record<string, Race>> = {
   'h1-proxy': { about: 'HTTP/1.1 proxy, small answers on 50 connections: http-proxy, httpxy, nginx, haproxy', run: h1Proxy },
   'h1-queue': { about: 'one more request while up to 102,400 wait, HTTP/1.1: undici, node:http', run: h1Queue },
   'h1-reuse': { about: 'responses over TLS that nobody reads, wall time: undici, Heddle without draining', run: h1Reuse },
+  'h3-server': { about: 'HTTP/3 server, 1 to 100 streams on 4 connections: quic-go (needs Go)', run: h3Server },
   'h2-server': { about: 'HTTP/2 server, 1 to 100 streams on 4 connections: node:http2, nginx, haproxy, Go (needs h2load)', run: h2Server },
   'h2-client': { about: 'HTTP/2 client, 1 to 100 requests on one connection: node:http2, undici', run: h2Client },
   'h2-proxy': { about: 'HTTP/2 on both sides of a proxy: node:http2, nginx, haproxy (needs h2load)', run: h2Proxy },

@@ -119,6 +119,18 @@ export async function goServer({ size, tls }: Http2Answer): Promise<Running | un
   return await startCommand(0, program, [String(size), ...(tls ? [certFile, keyFile] : [])], { GOMAXPROCS: '1' })
 }
 
+/** quic-go's HTTP/3 server. */
+export async function quicGoServer(size: number): Promise<Running | undefined> {
+  if (!installed('go')) return undefined
+  const program = join(folder, 'go-h3-server')
+  const built = spawnSync('go', ['build', '-o', program, '.'], {
+    cwd: fileURLToPath(new URL('go-h3-server/', import.meta.url)),
+    stdio: ['ignore', 'ignore', 'inherit'],
+  })
+  if (built.status !== 0) return undefined
+  return await startCommand(0, program, [String(size), certFile, keyFile], { GOMAXPROCS: '1' })
+}
+
 /** nginx as a gRPC proxy, HTTP/2 on both sides, keep-alive to the origin. */
 export async function nginxHttp2Proxy(origin: number): Promise<Running | undefined> {
   return await nginx(

@@ -1,5 +1,5 @@
 /**
- * Heddle's server: `server-heddle.ts KIND [SIZE] [tls]`. KIND is `raw`, `fetch` (heddle's Response) or
+ * Heddle's server: `server-heddle.ts KIND [SIZE] [tls | h3]`. KIND is `raw`, `fetch` (heddle's Response) or
  * `fetch-native` (Node's Response); SIZE the octets of its answer. The streams a connection may have
  * open are not what is measured, so there may be many.
  */
@@ -40,7 +40,8 @@ const server = await serve({
   port: 0,
   hostname: '127.0.0.1',
   http2: { maxConcurrentStreams: 1_000 },
-  ...(process.argv[4] === 'tls' ? { tls: makeCertificate({ names: ['localhost'] }) } : {}),
+  ...(process.argv[4] === undefined ? {} : { tls: makeCertificate({ names: ['localhost'] }) }),
+  ...(process.argv[4] === 'h3' ? { protocols: ['h3'] as const, http3: { maxConcurrentStreams: 1_000 } } : {}),
   ...(kind === 'raw'
     ? { onExchange: (exchange: Exchange) => new Answer(exchange) }
     : kind === 'fetch'
