@@ -30,7 +30,7 @@ import { TransportError, type TransportFault } from './transport-error.ts'
 
 const none = new Uint8Array(0)
 /** The id that the client addressed first is known for so long after the handshake, ms. */
-const shortestAlias = 1_000
+const shortestAlias = 5_000
 
 /**
  * One QUIC connection, without a socket, a clock or randomness of its own (RFC 9000). The run loop: mutate

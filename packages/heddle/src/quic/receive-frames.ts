@@ -8,6 +8,8 @@ import type { Path } from './path.ts'
 import { Space } from './space.ts'
 import type { TransportFault } from './transport-error.ts'
 
+const text = new TextDecoder()
+
 /** Hands the frames of opened packets to whom they concern. */
 export class FrameReceiver {
   readonly #connection: QuicConnection
@@ -102,7 +104,7 @@ export class FrameReceiver {
           frame.errorCode,
           frame.type === FrameType.applicationClose,
           // The text is for people: what is not UTF-8 shows as such.
-          new TextDecoder().decode(buffer.subarray(frame.reasonStart, frame.reasonLimit)),
+          text.decode(buffer.subarray(frame.reasonStart, frame.reasonLimit)),
         )
         return undefined
       default:

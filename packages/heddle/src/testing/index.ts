@@ -26,6 +26,11 @@ export { Link, type LinkOptions } from './link.ts'
 export { LinkSocket } from './link-socket.ts'
 export { connection, connectionInfo, Network, type HostOptions, type WorldConnection, type WorldListener } from './network.ts'
 export { enginePair, pair, type ConnectionEngine, type EngineFactory, type LinkedPair, type Pair, type PairOptions } from './pair.ts'
+export { PlainCrypto } from './plain-crypto.ts'
+export { plainSecret, PlainTls, type PlainTlsOptions } from './plain-tls.ts'
+export { QuicForger, type ForgedEnd, type ForgedPacket } from './quic-forger.ts'
+export { RecordingApplication } from './quic-pair.ts'
+export { clientAddress, Echo, echoing, packetTypes, QuicWorld, silent, type Flight, type QuicWorldOptions } from './quic-world.ts'
 export { Random } from './random.ts'
 export {
   Recording,
