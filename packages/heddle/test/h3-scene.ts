@@ -1,0 +1,73 @@
+/** A server of HTTP/3 on loopback, and clients of it. */
+import assert from 'node:assert/strict'
+import type { TestContext } from 'node:test'
+import { serve, type FetchHandler, type Server, type ServeOptions } from '../src/server/index.ts'
+import { makeAuthority, makeCertificate, type Certificate } from '../src/testing/certificate.ts'
+import { Http3Client, Http3Port, type Http3ClientOptions } from './h3-client.ts'
+
+export const authority: Certificate = makeAuthority()
+export const localhost: Certificate = makeCertificate({ names: ['localhost'], ca: authority, ipAddresses: ['127.0.0.1', '::1'] })
+
+export interface Http3Scene {
+  readonly server: Server
+  /** What `onError` was told. */
+  readonly told: unknown[]
+  /** A client that trusts the authority, of `localhost` at 127.0.0.1 if nothing else is said. */
+  connect(options?: Partial<Http3ClientOptions>): Http3Client
+}
+
+/** Serves HTTP/3 beside the other versions, on 127.0.0.1, for the length of a test, and looks that nothing is left. */
+export async function serveHttp3(
+  t: TestContext,
+  fetch: FetchHandler | undefined,
+  options: Partial<ServeOptions> = {},
+): Promise<Http3Scene> {
+  const told: unknown[] = []
+  const server = await serve({
+    hostname: '127.0.0.1',
+    protocols: ['h3', 'h2', 'http/1.1'],
+    tls: { cert: localhost.cert, key: localhost.key },
+    ...(fetch === undefined ? {} : { fetch }),
+    onError: (error) => void told.push(error),
+    ...options,
+  })
+  const clients: Http3Client[] = []
+  t.after(async () => {
+    for (const client of clients) await client.close()
+    await server.close({ deadline: 0 })
+    assertAtRest(server)
+  })
+  return {
+    server,
+    told,
+    connect(given = {}) {
+      const client = new Http3Client({ port: server.port, host: 'localhost', ca: authority.cert, ...given })
+      clients.push(client)
+      return client
+    },
+  }
+}
+
+/** A port of clients for the length of a test. */
+export async function clientPort(t: TestContext): Promise<Http3Port> {
+  const port = await Http3Port.open()
+  t.after(() => port.close())
+  return port
+}
+
+export function assertAtRest(server: Server): void {
+  const { connections, exchanges, idleConnections, deadlines, handshakes, http3 } = server.stats()
+  assert.deepEqual(
+    { connections, exchanges, idleConnections, deadlines, handshakes, h3: [http3.connections, http3.exchanges] },
+    { connections: 0, exchanges: 0, idleConnections: 0, deadlines: 0, handshakes: 0, h3: [0, 0] },
+  )
+}
+
+/** Waits for what the other side does; a machine that is slow makes it slow, and nothing else. */
+export async function until(condition: () => boolean, what: string): Promise<void> {
+  const end = performance.now() + 15_000
+  while (!condition()) {
+    assert.ok(performance.now() < end, `waited for: ${what}`)
+    await new Promise((resolve) => setTimeout(resolve, 2))
+  }
+}
