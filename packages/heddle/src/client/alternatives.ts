@@ -14,6 +14,9 @@ const mostOrigins = 1_000
 export class Alternative {
   readonly host: string
   readonly port: number
+  /** The value of the field that said so last, and for how long from then on, ms. */
+  said: string
+  maxAge: number
   /** Until when what the server said is good. */
   #expiresAt: Instant
   #brokenUntil: Instant
@@ -23,6 +26,8 @@ export class Alternative {
   constructor(host: string, port: number) {
     this.host = host
     this.port = port
+    this.said = ''
+    this.maxAge = 0
     this.#expiresAt = -Infinity
     this.#brokenUntil = -Infinity
     this.#failures = 0
@@ -40,6 +45,7 @@ export class Alternative {
   /** The server takes back what it said. What is known of the way there stays known. */
   withdraw(): void {
     this.#expiresAt = -Infinity
+    this.said = ''
   }
 
   /** Out of reach, while the origin itself could be reached; what failed at once counts once. */
@@ -77,13 +83,18 @@ export class Alternatives {
     if (value === undefined || origin.route.quic === undefined || origin.tunnelsOnly) return
     const authorized = connection.info.tls?.authorized === true
     if (!authorized && !this.#isBlind) return
+    const known = origin.alternative
+    // Servers say it with every response.
+    if (known?.said === value) return known.offer(now + known.maxAge - ageOf(fields))
     const offered = readAltSvc(value)
     if (offered === undefined) return
     const service = offered.find(({ host }) => authorized || host === undefined || host === origin.host)
+    if (service === undefined) return known?.withdraw()
+    const alternative = this.#alternativeOf(origin, service)
+    alternative.said = value
+    alternative.maxAge = service.maxAge
     // RFC 7838 §3.1: counted from when the response was made.
-    const left = service === undefined ? 0 : service.maxAge - ageOf(fields)
-    if (service === undefined || left <= 0) origin.alternative?.withdraw()
-    else this.#alternativeOf(origin, service).offer(now + left)
+    alternative.offer(now + service.maxAge - ageOf(fields))
   }
 
   /** RFC 7838 §3: what is said last replaces all that was said before. */

@@ -153,7 +153,6 @@ export class Dials implements HeadStartOwner {
     const origin = this.#origin
     const { pool, route, alternative } = origin
     const byTcp: Connector = (done) => begin(() => pool.settings.connect(route.target, this.#optionsOf(attempt), done))
-    if (route.quic === undefined) return byTcp
     if (route.quicOnly) return (done) => this.#byQuic(origin.host, origin.port, done)
     if (alternative === undefined || !this.usesAlternative) return byTcp
     const byQuic: Connector = (done) => this.#byQuic(alternative.host, alternative.port, done)
@@ -163,8 +162,12 @@ export class Dials implements HeadStartOwner {
   #byQuic(host: string, port: number, done: Told): Attempt {
     const { pool, route } = this.#origin
     const { quic } = pool.settings
-    if (quic === undefined || route.quic === undefined) throw new NetworkError('CONNECT_FAILED', 'no QUIC here', { unprocessed: true })
-    return begin(() => quic.connect({ host, port }, route.quic as NonNullable<typeof route.quic>, done))
+    const options = route.quic
+    // RFC 9110 §9.3.6: CONNECT makes a tunnel for TCP.
+    if (quic === undefined || options === undefined) {
+      throw new NetworkError('PROXY_FAILED', 'no connection over QUIC goes through a proxy', { unprocessed: true })
+    }
+    return begin(() => quic.connect({ host, port }, options, done))
   }
 
   // ── Beside TCP ──────────────────────────────────────────────────────────────────────────────────

@@ -88,10 +88,10 @@ export class DoubleEngine implements HttpConnection, StreamEngine {
   }
 
   /** The whole response arrives. `early`: the engine can take the next exchange before it tells the end of this one. */
-  respond(early = true): void {
+  respond(early = true, head: Head = responseHead(200)): void {
     const exchange = this.exchange as DoubleExchange
     this.exchange = undefined
-    exchange.handler.onHead(responseHead(200), true)
+    exchange.handler.onHead(head, true)
     if (early) this.openable = 1
     exchange.handler.onClose(undefined)
     if (!early) this.openable = 1
@@ -141,7 +141,7 @@ export class DoubleEngine implements HttpConnection, StreamEngine {
   expire(): void {}
 }
 
-/** HTTP/2 without HTTP: as many exchanges at once as it is told, each ended by the test. */
+/** HTTP/2 or HTTP/3 without HTTP: as many exchanges at once as it is told, each ended by the test. */
 export class DoubleStreams implements HttpConnection, StreamEngine {
   readonly world: World
   readonly handler: ConnectionHandler
@@ -160,11 +160,14 @@ export class DoubleStreams implements HttpConnection, StreamEngine {
   draining = false
   closed = false
 
-  constructor(world: World, handler: ConnectionHandler, most: number) {
+  readonly protocol: 'h2' | 'h3'
+
+  constructor(world: World, handler: ConnectionHandler, most: number, protocol: 'h2' | 'h3' = 'h2') {
     this.world = world
     this.handler = handler
     this.most = most
-    handler.onReady({ protocol: 'h2', maxExchanges: most, extendedConnect: false })
+    this.protocol = protocol
+    handler.onReady({ protocol, maxExchanges: most, extendedConnect: false })
   }
 
   get openable(): number {
@@ -178,7 +181,7 @@ export class DoubleStreams implements HttpConnection, StreamEngine {
 
   open(handler: ExchangeHandler): Exchange | undefined {
     if (this.openable === 0) return undefined
-    const exchange = new DoubleExchange('h2', this, handler)
+    const exchange = new DoubleExchange(this.protocol, this, handler)
     this.exchanges.push(exchange)
     this.numbers--
     this.framesSent++
@@ -188,13 +191,13 @@ export class DoubleStreams implements HttpConnection, StreamEngine {
   /** SETTINGS come. */
   allow(most: number, extendedConnect = false): void {
     this.most = most
-    this.handler.onReady({ protocol: 'h2', maxExchanges: most, extendedConnect })
+    this.handler.onReady({ protocol: this.protocol, maxExchanges: most, extendedConnect })
   }
 
   /** The exchange that was opened `index`th, of those that are open, is answered. */
-  respond(index = 0): void {
+  respond(index = 0, head: Head = responseHead(200)): void {
     const [exchange] = this.exchanges.splice(index, 1) as [DoubleExchange]
-    exchange.handler.onHead(responseHead(200), true)
+    exchange.handler.onHead(head, true)
     exchange.handler.onClose(undefined)
   }
 

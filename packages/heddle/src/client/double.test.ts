@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { NetworkError, UsageError, type Exchange, type HeddleError, type TlsFacts } from '../http/index.ts'
-import type { Dialled, DialOptions, DialTarget } from '../io/index.ts'
+import type { Dialled, DialledQuic, DialOptions, DialTarget, QuicDialOptions } from '../io/index.ts'
 import { connectionInfo, World } from '../testing/index.ts'
 import { DoubleEngine, DoubleStreams, type DoubleExchange } from './double-engines.test.ts'
 import type { ClientOptions, ExchangeOptions } from './options.ts'
@@ -19,11 +19,33 @@ export interface DoubleDial {
   readonly options: DialOptions
   cancelled: boolean
   accept(): DoubleEngine
+  /** Accepts; ALPN says http/1.1. */
+  acceptHttp1(tls?: TlsFacts): DoubleEngine
   /** Accepts; ALPN says h2, and SETTINGS that allow `most` are there at once. */
   acceptStreams(most?: number, tls?: TlsFacts): DoubleStreams
   /** Accepts without TLS, where h2 is known to be spoken. */
   acceptPlainStreams(): DoubleStreams
   refuse(): void
+}
+
+/** One dial by QUIC, to be decided by the test. */
+export interface DoubleQuicDial {
+  readonly target: { readonly host: string; readonly port: number }
+  readonly options: QuicDialOptions
+  readonly state: 'dialling' | 'cancelled' | 'connected' | 'destroyed' | 'refused'
+  /** Accepts; the server allows `most` streams at first. */
+  accept(most?: number): DoubleStreams
+  refuse(): void
+}
+
+/** What TLS says of a server whose certificate is good. */
+export const verified: TlsFacts = {
+  version: 'TLSv1.3',
+  cipher: 'TLS_AES_128_GCM_SHA256',
+  alpn: 'h2',
+  serverName: 'secure.test',
+  authorized: true,
+  peerCertificate: undefined,
 }
 
 export class DoubleHandler implements ClientExchangeHandler {
@@ -64,8 +86,9 @@ export class Bench {
   readonly world: World
   readonly pool: Pool
   readonly dials: DoubleDial[] = []
+  readonly quicDials: DoubleQuicDial[] = []
   readonly engines: DoubleEngine[] = []
-  /** Those of connections that speak h2. */
+  /** Those of connections that speak h2 or h3. */
   readonly streams: DoubleStreams[] = []
   readonly log: string[] = []
   readonly origin: PooledOrigin
@@ -74,10 +97,15 @@ export class Bench {
   constructor(options: ClientOptions = {}) {
     this.world = new World()
     const settings = new Settings(
-      { clock: this.world, connect: (target, dialOptions, done) => this.#connect(target, dialOptions, done), ...options },
+      {
+        clock: this.world,
+        connect: (target, dialOptions, done) => this.#connect(target, dialOptions, done),
+        connectQuic: (target, dialOptions, done) => this.#connectQuic(target, dialOptions, done),
+        ...options,
+      },
       (protocol, _dialled, handler) => {
-        if (protocol === 'h2') {
-          const streams = new DoubleStreams(this.world, handler, this.#most)
+        if (protocol !== 'h1') {
+          const streams = new DoubleStreams(this.world, handler, this.#most, protocol)
           this.streams.push(streams)
           return streams
         }
@@ -109,6 +137,10 @@ export class Bench {
         arrive(undefined)
         return this.engines.at(-1) as DoubleEngine
       },
+      acceptHttp1: (tls) => {
+        arrive('http/1.1', tls)
+        return this.engines.at(-1) as DoubleEngine
+      },
       acceptStreams: (most = 100, tls = undefined) => {
         this.#most = most
         arrive('h2', tls)
@@ -126,6 +158,40 @@ export class Bench {
         dial.cancelled = true
       },
     }
+  }
+
+  #connectQuic(
+    target: { readonly host: string; readonly port: number },
+    options: QuicDialOptions,
+    done: (error: HeddleError | undefined, dialled: DialledQuic | undefined) => void,
+  ) {
+    let state: DoubleQuicDial['state'] = 'dialling'
+    const leave = (next: DoubleQuicDial['state']): void => {
+      assert.equal(state, 'dialling')
+      state = next
+    }
+    this.quicDials.push({
+      target,
+      options,
+      get state() {
+        return state
+      },
+      accept: (most = 100) => {
+        leave('connected')
+        this.#most = most
+        const dialled = { info: { ...connectionInfo('client'), tls: verified }, alpn: 'h3', quic: {}, attach: () => undefined }
+        const destroy = (): void => {
+          state = 'destroyed'
+        }
+        done(undefined, { ...dialled, destroy } as unknown as DialledQuic)
+        return this.streams.at(-1) as DoubleStreams
+      },
+      refuse: () => {
+        leave('refused')
+        done(new NetworkError('CONNECT_FAILED', 'refused by QUIC', { unprocessed: true }), undefined)
+      },
+    })
+    return { cancel: () => leave('cancelled') }
   }
 
   /** Begins a request whose handler logs as `name`. */
