@@ -137,6 +137,20 @@ worldTest(
   },
 )
 
+worldTest('an answer that was given away does not count, whatever its size; it is there before it is sent', seeds, (world) => {
+  const { peer, engine, connection } = serverScript(world, { options: { limits: { maxPinned: 50_000 } } })
+  for (const end of ['whole', 'reset'] as const) {
+    const stream = peer.request(getFields)
+    const exchange = connection.exchanges.at(-1)?.exchange
+    exchange?.sendHead(responseHead(200), false)
+    exchange?.sendOwned(Buffer.alloc(5_000_000), true)
+    if (end === 'reset') stream.quic?.stopSending(ErrorCode.RequestCancelled)
+    world.run()
+    peer.wantOpen(end)
+    assert.equal(engine.sender.queued, 0)
+  }
+})
+
 worldTest('a bomb of references (QPACK) is 431, and costs no memory', seeds, (world) => {
   const { peer } = serverScript(world)
   const block = Buffer.alloc(60_000, 0xd1)

@@ -14,8 +14,8 @@ export interface Http3Limits extends SectionLimits {
   /** … and per second. Default 100. */
   readonly emptyRate: number
   /**
-   * Field blocks that are not complete and, on a server, content that waits to be sent, of one connection. Default 16 MiB; on a
-   * server 160 KiB for each of `maxConcurrentStreams` if that is more. On excess: the connection is closed.
+   * Field blocks that are not complete and, on a server, copied content that waits to be sent, of one connection. Default 16 MiB;
+   * on a server 160 KiB for each of `maxConcurrentStreams` if that is more. On excess: the connection is closed.
    */
   readonly maxPinned: number
   /** Server: declared or received request content. Default Infinity. On excess: 413. */

@@ -53,12 +53,12 @@ test('a varint is read octet by octet, in codings longer than needed too', () =>
   }
 })
 
-test('what is content of the octets that left, against a slow twin', () => {
+test('what is content of the octets that left, and what was given away of those that wait, against a slow twin', () => {
   fc.assert(
     fc.property(
       fc.array(
         fc.oneof(
-          fc.record({ add: fc.boolean(), count: fc.integer({ min: 1, max: 50 }) }),
+          fc.record({ add: fc.constantFrom('overhead', 'content', 'owned'), count: fc.integer({ min: 1, max: 50 }) }),
           fc.record({ take: fc.integer({ min: 0, max: 120 }) }),
         ),
         {
@@ -67,17 +67,18 @@ test('what is content of the octets that left, against a slow twin', () => {
       ),
       (steps) => {
         const layout = new SentLayout()
-        const twin: boolean[] = []
+        const twin: string[] = []
         for (const step of steps) {
           if ('take' in step) {
-            const expected = twin.splice(0, step.take).filter(Boolean).length
+            const expected = twin.splice(0, step.take).filter((kind) => kind !== 'overhead').length
             assert.equal(layout.take(step.take), expected)
           } else {
             for (let i = 0; i < step.count; i++) twin.push(step.add)
-            if (step.add) layout.addContent(step.count)
-            else layout.addOverhead(step.count)
+            if (step.add === 'overhead') layout.addOverhead(step.count)
+            else layout.addContent(step.count, step.add === 'owned')
           }
           assert.equal(layout.unsent, twin.length)
+          assert.equal(layout.pinned, twin.filter((kind) => kind !== 'owned').length)
         }
       },
     ),
@@ -89,12 +90,13 @@ test('a layout of many frames gives its memory back as they leave', () => {
   let content = 0
   for (let i = 0; i < 10_000; i++) {
     layout.addOverhead(2)
-    layout.addContent(3)
+    layout.addContent(3, i % 3 === 0)
     if (i % 2 === 1) content += layout.take(7)
   }
   while (layout.unsent > 0) content += layout.take(11)
   assert.equal(content, 30_000)
   assert.equal(layout.take(5), 0)
+  assert.equal(layout.pinned, 0)
   assert.equal(layout.hasSent, true)
 })
 

@@ -20,7 +20,10 @@ const smallProgress = 64
  * that is held back; when it leaves, and in which order, is QUIC's business.
  */
 export class Sender {
-  /** Octets queued on the streams of this connection that have not left, those of exempt streams aside. */
+  /**
+   * Octets queued on the streams of this connection that have not left, those of exempt streams and content that the
+   * sender gave away aside.
+   */
   queued: number
   /** When something last left on any stream. */
   sentAt: number
@@ -169,7 +172,7 @@ export class Sender {
     const start = stagedStart - frameHeaderSize(FrameType.Data, count)
     writeFrameHeader(staged, start, FrameType.Data, count)
     this.#addOverhead(stream, stagedStart - start)
-    this.#addContent(stream, count)
+    this.#addContent(stream, count, false)
     if (end) stream.endQueued = true
     stream.quicWaits = !(stream.quic as QuicStream).send(staged, start, stagedLimit, end)
     stagedPool.release(staged)
@@ -182,7 +185,7 @@ export class Sender {
     const header = this.#out.buffer
     const size = writeFrameHeader(header, 0, FrameType.Data, count)
     this.#addOverhead(stream, size)
-    this.#addContent(stream, count)
+    this.#addContent(stream, count, owned)
     quic.send(header, 0, size, false)
     if (end) stream.endQueued = true
     const takes = owned ? quic.sendOwned(buffer, end) : quic.send(buffer, start, limit, end)
@@ -213,9 +216,9 @@ export class Sender {
     if (!stream.queueExempt) this.queued += byteCount
   }
 
-  #addContent(stream: Stream, byteCount: number): void {
-    stream.layout.addContent(byteCount)
-    if (!stream.queueExempt) this.queued += byteCount
+  #addContent(stream: Stream, byteCount: number, owned: boolean): void {
+    stream.layout.addContent(byteCount, owned)
+    if (!stream.queueExempt && !owned) this.queued += byteCount
   }
 
   /** Ends the message here and now; nothing is held. */
@@ -242,7 +245,7 @@ export class Sender {
 
   /** Drops what `stream` still had to send. */
   forget(stream: Stream): void {
-    if (!stream.queueExempt) this.queued -= stream.layout.unsent
+    if (!stream.queueExempt) this.queued -= stream.layout.pinned
     stream.layout.clear()
     if (stream.staged !== undefined) {
       stagedPool.release(stream.staged)
@@ -262,9 +265,9 @@ export class Sender {
     owner.continueRun()
     if (stream.closed) return
     const { layout } = stream
-    const before = layout.unsent
+    const before = layout.pinned
     const content = layout.take(byteCount)
-    if (!stream.queueExempt) this.queued -= before - layout.unsent
+    if (!stream.queueExempt) this.queued -= before - layout.pinned
     if (byteCount >= smallProgress || layout.unsent === 0) {
       this.sentAt = owner.now
       stream.sentAt = owner.now

@@ -5,6 +5,8 @@
 export class SentLayout {
   /** Octets that have not left. */
   unsent: number
+  /** Of these, those that exist only for this: what the sender gave away as it lay there is not among them. */
+  pinned: number
   /** Something has left. */
   hasSent: boolean
   // The first pair, apart from the others: most messages have no more than that.
@@ -13,18 +15,27 @@ export class SentLayout {
   /** Pairs behind it: overhead, content, … */
   #others: number[] | undefined
   #first: number
+  /** Octets that were queued, ever. */
+  #queued: number
+  /** Where, among all octets, content lies that the sender gave away: start, limit, … */
+  #owned: number[] | undefined
 
   constructor() {
     this.unsent = 0
+    this.pinned = 0
     this.hasSent = false
     this.#overhead = 0
     this.#content = 0
     this.#others = undefined
     this.#first = 0
+    this.#queued = 0
+    this.#owned = undefined
   }
 
   addOverhead(byteCount: number): void {
     this.unsent += byteCount
+    this.pinned += byteCount
+    this.#queued += byteCount
     const others = this.#others
     if (others === undefined) {
       if (this.#content === 0) this.#overhead += byteCount
@@ -33,8 +44,12 @@ export class SentLayout {
     else others.push(byteCount, 0)
   }
 
-  addContent(byteCount: number): void {
+  /** `owned`: the sender gave it away, so that it is not held for this stream alone. */
+  addContent(byteCount: number, owned: boolean): void {
     this.unsent += byteCount
+    this.#queued += byteCount
+    if (owned) (this.#owned ??= []).push(this.#queued - byteCount, this.#queued)
+    else this.pinned += byteCount
     const others = this.#others
     if (others === undefined) this.#content += byteCount
     else others[others.length - 1] = (others[others.length - 1] as number) + byteCount
@@ -43,8 +58,9 @@ export class SentLayout {
   /** `byteCount` octets of the stream have left. Returns how many of them are content. */
   take(byteCount: number): number {
     let left = byteCount < this.unsent ? byteCount : this.unsent
-    this.unsent -= left
     if (left > 0) this.hasSent = true
+    this.pinned -= left - (this.#owned === undefined ? 0 : this.#takeOwned(this.#queued - this.unsent, left))
+    this.unsent -= left
     let content = 0
     for (;;) {
       const overhead = left < this.#overhead ? left : this.#overhead
@@ -56,6 +72,23 @@ export class SentLayout {
       left -= taken
       if (this.#overhead > 0 || this.#content > 0 || !this.#shift()) return content
     }
+  }
+
+  /** How many of `byteCount` octets from `start` on the sender gave away; they leave. */
+  #takeOwned(start: number, byteCount: number): number {
+    const owned = this.#owned as number[]
+    const limit = start + byteCount
+    let count = 0
+    let gone = 0
+    while (gone < owned.length && (owned[gone] as number) < limit) {
+      const end = owned[gone + 1] as number
+      count += Math.min(end, limit) - Math.max(owned[gone] as number, start)
+      if (end > limit) break
+      gone += 2
+    }
+    if (gone === owned.length) this.#owned = undefined
+    else if (gone > 0) owned.splice(0, gone)
+    return count
   }
 
   /** The next pair becomes the first; false: there is none. */
@@ -78,6 +111,8 @@ export class SentLayout {
   /** Nothing of it leaves any more. */
   clear(): void {
     this.unsent = 0
+    this.pinned = 0
+    this.#owned = undefined
     this.#overhead = 0
     this.#content = 0
     this.#others = undefined

@@ -112,6 +112,8 @@ export class Stream implements Exchange, QuicStreamHandler, SectionHandler, Link
   declare acceptedLength: number
   /** What the peer may send ahead of `consume`. */
   declare window: number
+  /** What that may grow to; Infinity: to what its connection allows. */
+  declare windowGrowth: number
   /** Given to `onData` and not consumed. */
   declare unconsumed: number
   /** Client: interim responses so far. */
@@ -163,6 +165,7 @@ export class Stream implements Exchange, QuicStreamHandler, SectionHandler, Link
     this.declaredLength = noLength
     this.acceptedLength = 0
     this.window = owner.limits.streamWindow
+    this.windowGrowth = Infinity
     this.unconsumed = 0
     this.informational = 0
     this.receivedAt = now
@@ -280,14 +283,20 @@ export class Stream implements Exchange, QuicStreamHandler, SectionHandler, Link
   exemptQueue(): void {
     if (this.closed || this.queueExempt) return
     this.queueExempt = true
-    this.owner.sender.queued -= this.layout.unsent
+    this.owner.sender.queued -= this.layout.pinned
   }
 
   limitWindow(byteCount: number): void {
     if (this.closed) return
-    if (!(Number.isSafeInteger(byteCount) && byteCount >= 1)) throw new UsageError(`a window is at least 1 octet, and this is ${byteCount}`)
+    checkWindow(byteCount)
     this.window = byteCount
     this.quic?.limitWindow(byteCount)
+  }
+
+  limitWindowGrowth(byteCount: number): void {
+    checkWindow(byteCount)
+    this.windowGrowth = byteCount
+    if (!this.closed) this.quic?.limitWindowGrowth(byteCount)
   }
 
   discard(): void {
@@ -341,4 +350,8 @@ export class Stream implements Exchange, QuicStreamHandler, SectionHandler, Link
   onSection(section: FieldSection): void {
     this.owner.qpack.unblock(this, section)
   }
+}
+
+function checkWindow(byteCount: number): void {
+  if (!(Number.isSafeInteger(byteCount) && byteCount >= 1)) throw new UsageError(`a window is at least 1 octet, and this is ${byteCount}`)
 }
