@@ -1,26 +1,5 @@
 import { fieldValue, type Fields } from 'heddle/http'
 
-/** The names of `grpc-status`, by number. */
-export const grpcStatusNames: readonly string[] = [
-  'OK',
-  'CANCELLED',
-  'UNKNOWN',
-  'INVALID_ARGUMENT',
-  'DEADLINE_EXCEEDED',
-  'NOT_FOUND',
-  'ALREADY_EXISTS',
-  'PERMISSION_DENIED',
-  'RESOURCE_EXHAUSTED',
-  'FAILED_PRECONDITION',
-  'ABORTED',
-  'OUT_OF_RANGE',
-  'UNIMPLEMENTED',
-  'INTERNAL',
-  'UNAVAILABLE',
-  'DATA_LOSS',
-  'UNAUTHENTICATED',
-]
-
 /** `message` with the prefix of gRPC: a flag (not compressed) and its length in four bytes. */
 export function frameMessage(message: Uint8Array): Uint8Array {
   const framed = Buffer.alloc(5 + message.length)

@@ -57,6 +57,14 @@ describe('options that cannot be', () => {
     [{ url, echo: 'any' }, 'run: echo: is for WebSocket'],
     [{ url, deflate: true }, 'run: deflate: is for WebSocket'],
     [{ url: 'ws://x/', deflate: 'yes' }, 'run: deflate: expected true or false, found "yes"'],
+    [
+      { url: 'ws://x/', headers: { 'sec-websocket-key': 'x' } },
+      "run: headers: sec-websocket-key is not to be given: it is the handshake's",
+    ],
+    [
+      { url: 'ws://x/', headers: { 'sec-websocket-protocol': 'a, b c' } },
+      'run: headers: sec-websocket-protocol: expected subprotocols with commas between them, found "a, b c"',
+    ],
     [{ url, tls: { cert: 'x' } }, 'run: tls.cert and run: tls.key go together'],
     [{ url, tls: { ca: '' } }, 'run: tls.ca: expected a text, found ""'],
     [{ url, tls: { rejectUnauthorized: 0 } }, 'run: tls.rejectUnauthorized: expected true or false, found 0'],

@@ -1,5 +1,5 @@
 import { Client } from 'heddle/client'
-import { checkOptionNames, UsageError, type OptionNames } from 'heddle/http'
+import { checkOptionNames, isToken, UsageError, type OptionNames } from 'heddle/http'
 import {
   duration,
   flag,
@@ -193,6 +193,7 @@ function readRequest(
   }
   const shared = readHeaders(nameOf('headers'), common.headers)
   const own = readHeaders(nameOf('headers'), request.headers)
+  if (kind === 'websocket') checkHandshake(nameOf('headers'), [...shared.fields, ...own.fields])
   const given = readBody(request, nameOf)
   const body =
     kind === 'grpc' ? frameMessage(given ?? new Uint8Array(0)) : kind === 'websocket' ? (given ?? Buffer.from('heddle-load')) : given
@@ -216,6 +217,19 @@ function readRequest(
     body,
     text: kind === 'websocket' && (given === undefined || typeof request.body === 'string'),
     accept: readAccept(nameOf('accept'), request.accept, kind === 'grpc' ? '200' : '2xx,3xx'),
+  }
+}
+
+/** The fields that the handshake of a WebSocket makes itself. */
+function checkHandshake(name: string, fields: readonly string[]): void {
+  for (let i = 0; i < fields.length; i += 2) {
+    const field = fields[i] as string
+    const isOwn = field.startsWith('sec-websocket-') && field !== 'sec-websocket-protocol'
+    if (isOwn || field === 'expect' || field === 'trailer')
+      throw new UsageError(`${name}: ${field} is not to be given: it is the handshake's`)
+    if (field !== 'sec-websocket-protocol') continue
+    const words = (fields[i + 1] as string).split(',').map((word) => word.trim())
+    if (!words.every(isToken)) throw wrong(`${name}: ${field}`, 'subprotocols with commas between them', fields[i + 1])
   }
 }
 

@@ -1,4 +1,4 @@
-import { grpcStatusNames } from './grpc.ts'
+import { grpcStatusNames } from 'heddle/http'
 import type { Progress } from './options.ts'
 import type { DurationSummary, LoadResult } from './result.ts'
 import { countInWords, durationInWords, rateInWords, shareInWords, sizeInWords } from './units.ts'

@@ -16,7 +16,9 @@ export class WebSocketSource implements Source {
   readonly clock: Clock
   readonly request: PlannedRequest
   readonly body: Uint8Array
-  readonly headers: readonly [string, string][]
+  readonly headers: [string, string][]
+  /** Subprotocols. */
+  readonly protocols: string[]
   /** Handshakes that failed, by code. */
   readonly unopened: Failures
   closing: boolean
@@ -30,10 +32,14 @@ export class WebSocketSource implements Source {
     this.clock = surroundings.clock
     this.request = request
     this.body = request.body ?? new Uint8Array(0)
-    this.headers = Array.from({ length: request.fields.length / 2 }, (_, i) => [
-      request.fields[2 * i] as string,
-      request.fields[2 * i + 1] as string,
-    ])
+    this.protocols = []
+    this.headers = []
+    for (let i = 0; i < request.fields.length; i += 2) {
+      const [name, value] = request.fields.slice(i, i + 2) as [string, string]
+      // The handshake has to know what it asks for.
+      if (name === 'sec-websocket-protocol') this.protocols.push(...value.split(',').map((word) => word.trim()))
+      else this.headers.push([name, value])
+    }
     this.unopened = new Map()
     this.closing = false
     this.#clients = Array.from({ length: plan.connections }, () => laneClient(plan, surroundings))
@@ -89,11 +95,12 @@ class Lane implements SocketHandler {
   }
 
   open(): void {
-    const { plan, request, headers } = this.source
+    const { plan, request, headers, protocols } = this.source
     const { scheme, authority, path } = request
     const options = {
       client: this.#client,
       headers,
+      protocols,
       deflate: plan.deflate,
       handshakeTimeout: plan.timeout,
       signal: this.#opening.signal,

@@ -2,7 +2,7 @@ import { deepEqual, equal, match, ok } from 'node:assert/strict'
 import { fieldValue, responseHead } from 'heddle/http'
 import type { Server, ServeOptions } from 'heddle/server'
 import { worldTest, type World } from 'heddle/testing'
-import type { SocketHandler } from 'heddle/websocket'
+import { acceptWebSocket, type SocketHandler } from 'heddle/websocket'
 import { load, near } from './rig.ts'
 import { answer, echo, grpcAnswer, rawServer, type Answer, type Asked } from './servers.ts'
 
@@ -222,4 +222,26 @@ worldTest('WebSocket: what is due while no socket is open waits for the next one
   ok(latency.max !== null && latency.max > 350 && latency.max < 1_500, `${latency.max} ms`)
   ok((unopened['CONNECT_FAILED']?.count ?? 0) > 0, JSON.stringify(unopened))
   await world.complete((second as Server).close({ deadline: 0 }))
+})
+
+worldTest('WebSocket: subprotocols are asked for by their header', few, async (world) => {
+  const offers: string[] = []
+  const server = await start(world, () => {}, {
+    onExchange: (exchange) => ({
+      onHead(head) {
+        offers.push(fieldValue(head.fields, 'sec-websocket-protocol') ?? '')
+        const socket = acceptWebSocket(exchange, head, { protocol: 'chat.v1' })
+        if (socket !== undefined) socket.handler = echo
+      },
+      onData() {},
+      onTrailers() {},
+      onSent() {},
+      onPriority() {},
+      onClose() {},
+    }),
+  })
+  const headers = { 'Sec-WebSocket-Protocol': 'chat.v2, chat.v1' }
+  const { requests } = await load(world, { url: 'ws://origin.test/', headers, count: 5, connections: 1 })
+  deepEqual([requests.succeeded, offers], [5, ['chat.v2, chat.v1']])
+  await world.complete(server.close({ deadline: 0 }))
 })

@@ -15,7 +15,7 @@ export class Program {
 
   constructor(args: readonly string[]) {
     this.child = spawn(process.execPath, ['--conditions=@heddle/source', bin, ...args], { stdio: ['ignore', 'pipe', 'pipe'] })
-    const timer = setTimeout(() => this.child.kill('SIGKILL'), 60_000)
+    const timer = setTimeout(() => this.child.kill('SIGKILL'), 110_000)
     this.child.stdout.setEncoding('utf8').on('data', (text: string) => (this.output += text))
     this.child.stderr.setEncoding('utf8').on('data', (text: string) => {
       this.errors += text

@@ -3,6 +3,9 @@ import { createServer, type AddressInfo, type Socket } from 'node:net'
 import { after, before, describe, test } from 'node:test'
 import type { Server } from 'heddle/server'
 import { reportOf, run, type LoadOptions, type Progress } from '../src/index.ts'
+import { makePlan } from '../src/make-plan.ts'
+import type { PlannedRequest } from '../src/plan.ts'
+import { Threads } from '../src/threads.ts'
 import { answer, rawServer } from './servers.ts'
 
 let server: Server
@@ -90,6 +93,12 @@ describe('run', () => {
     ok(result.connectionsOpened >= 4)
     ok(result.latency.max !== null && result.latency.min !== null && result.latency.max >= result.latency.min)
     ok(result.distribution.length > 0)
+  })
+
+  test('a thread that fails takes the others with it, and says why', async () => {
+    const plan = makePlan({ url, connections: 4, threads: 2, duration: 600_000 })
+    const [request] = plan.requests as [PlannedRequest]
+    await rejects(new Threads({ ...plan, requests: [{ ...request, origin: 'nonsense' }] }).records, /Invalid URL/)
   })
 
   test('a server that talks nonsense', async () => {
