@@ -1,7 +1,7 @@
 /** What handlers do while they are told: end, stop, send, open, throw. */
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { octets, Recorder, StreamEnd } from './stream-end.test.ts'
+import { framesOf, octets, Recorder, StreamEnd } from './stream-end.test.ts'
 
 describe('credit is given once', () => {
   test('a stream that was reset has no more to consume, though one half goes on', () => {
@@ -76,6 +76,7 @@ describe('a sender that is held back (RFC 9000 §4.1)', () => {
     assert.deepEqual(end.frames(), [{ type: 'STREAM_DATA_BLOCKED', streamId: 2, maximum: 5 }])
     end.set.receiveMaxStreamData(2, 6)
     assert.deepEqual(end.frames(), [{ type: 'DATA_BLOCKED', maximum: 5 }])
+    assert.equal(end.hasFrames, false, 'what is held back is not asked for again and again')
     end.set.receiveMaxData(6)
     assert.deepEqual(end.frames(), [{ type: 'STREAM', streamId: 2, offset: 5, data: octets(5, 6), fin: false }])
     assert.equal(end.hasFrames, false)
@@ -115,6 +116,47 @@ describe('a sender that is held back (RFC 9000 §4.1)', () => {
 
 describe('what matters no more is not said (RFC 9000 §13.3)', () => {
   const small = { initialMaxStreamData: 100 }
+
+  test('STREAMS_BLOCKED is said once for a limit, however often no stream is to be had', () => {
+    const end = new StreamEnd(false, { peer: { initialMaxStreamsUni: 0 } })
+    for (let i = 0; i < 3; i++) {
+      assert.equal(end.set.open(false, new Recorder()), undefined)
+      assert.equal(end.frames().length, i === 0 ? 1 : 0)
+    }
+  })
+
+  test('STOP_SENDING that arrived after all, though it was called lost, is not said again', () => {
+    const end = new StreamEnd(true)
+    end.data(0, 0, 5)
+    const { stream } = end.acceptedStream(0)
+    stream.stopSending(1)
+    stream.reset(2)
+    assert.equal(end.set.controlled.length, 1, 'a stream waits once, whatever it has to say')
+    const [sent] = end.writeAll()
+    assert.ok(sent)
+    assert.equal(framesOf(sent).length, 2)
+    end.lost(sent)
+    end.acked(sent)
+    assert.equal(end.write(), undefined)
+    assert.equal(end.set.controlled.length, 0)
+  })
+
+  test('credit that was told arrives, and what was given since is told all the same', () => {
+    const end = new StreamEnd(true, { initialMaxData: 100, largestWindow: 100, maxUnidirectionalStreams: 1 })
+    end.data(2, 0, 50, true)
+    const [first] = end.writeAll()
+    assert.ok(first)
+    end.data(6, 0, 50, true)
+    end.acked(first)
+    const [second] = end.writeAll()
+    assert.ok(second)
+    assert.deepEqual(framesOf(second), [
+      { type: 'MAX_DATA', maximum: 200 },
+      { type: 'MAX_STREAMS', bidirectional: false, maximum: 3 },
+    ])
+    end.lost(second)
+    assert.deepEqual(end.frames(), framesOf(second))
+  })
 
   test('a stream that is stopped gets no credit', () => {
     const end = new StreamEnd(true, small)
