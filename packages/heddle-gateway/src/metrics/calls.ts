@@ -1,28 +1,9 @@
+import { grpcStatusNames } from 'heddle/http'
 import type { GrpcCall, RequestRecord } from '../record.ts'
 import type { HistogramFamily, HistogramSeries, Labels } from './family.ts'
 
 /** Methods that get time series of their own, in one process. */
 export const methodLimit = 200
-/** gRPC's status codes by number. */
-export const grpcStatusNames: readonly string[] = [
-  'OK',
-  'CANCELLED',
-  'UNKNOWN',
-  'INVALID_ARGUMENT',
-  'DEADLINE_EXCEEDED',
-  'NOT_FOUND',
-  'ALREADY_EXISTS',
-  'PERMISSION_DENIED',
-  'RESOURCE_EXHAUSTED',
-  'FAILED_PRECONDITION',
-  'ABORTED',
-  'OUT_OF_RANGE',
-  'UNIMPLEMENTED',
-  'INTERNAL',
-  'UNAVAILABLE',
-  'DATA_LOSS',
-  'UNAUTHENTICATED',
-]
 const unknown = 2
 const unimplemented = 12
 const other: GrpcCall = { service: '_OTHER', method: '_OTHER' }

@@ -1,6 +1,6 @@
 import type { Http2Counts } from '../http2-counts.ts'
 import type { EndpointStats } from '../upstream/index.ts'
-import { grpcStatusNames } from './calls.ts'
+import { grpcStatusNames } from 'heddle/http'
 import { LogHistogram, type LogHistogramSnapshot } from './histogram.ts'
 import type { AccessLogStats, ListenerSnapshot, ProcessSnapshot, Snapshot } from './snapshot.ts'
 import type { DurationSnapshot } from './traffic.ts'
