@@ -71,11 +71,13 @@ export class PlainTls implements TlsSession {
     all.set(this.#pending)
     all.set(bytes, this.#pending.length)
     let at = 0
-    while (all.length - at >= 4) {
+    while (at < all.length) {
+      if (all[at] !== this.#expected) return unexpected
+      if (all.length - at < 4) break
       const size = ((all[at + 1] as number) << 16) | ((all[at + 2] as number) << 8) | (all[at + 3] as number)
       if (all.length - at - 4 < size) break
       const before = this.#level
-      if (all[at] !== this.#expected || !this.#take(all.subarray(at + 4, at + 4 + size))) return unexpected
+      if (!this.#take(all.subarray(at + 4, at + 4 + size))) return unexpected
       at += 4 + size
       // RFC 9001 §4.1.3: a flight ends with its level.
       if (this.#level !== before && at < all.length) return { ...unexpected, code: 0x0a }
