@@ -17,13 +17,17 @@ test('a busy thread is one; a machine that others use is told', () => {
   deepEqual(limitsOf(closed, { ...idle, utilization: 0.97, cpu: 0.96 }), ['its thread was busy 97% of the time'])
   deepEqual(limitsOf({ ...closed, threads: 2 }, { ...idle, utilization: 0.97, cpu: 1.2 }), [
     'its busiest thread was busy 97% of the time',
-    'it got only 1.20 cores for that: others were using the machine',
+    'it got only 1.20 of the 2 cores it would have used: others were using the machine',
   ])
   deepEqual(limitsOf({ ...open, pacing: 'timer' }, { ...idle, utilization: 0.97, cpu: 0.96 }), ['its thread was busy 97% of the time'])
 })
 
 test('so is being late', () => {
   deepEqual(limitsOf(open, { ...idle, lateness: { p99: 12 } }), ['it noticed that requests were due up to 12 ms late (p99)'])
+  deepEqual(limitsOf(open, { cpu: 0.5, utilization: 1, loopDelay: { p99: 1 }, lateness: { p99: 12 } }), [
+    'it noticed that requests were due up to 12 ms late (p99)',
+    'it got only 0.50 of the core it would have used: others were using the machine',
+  ])
   deepEqual(limitsOf(closed, { ...idle, loopDelay: { p99: 30 } }), ['its event loop was up to 30 ms late (p99)'])
 })
 

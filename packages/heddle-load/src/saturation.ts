@@ -23,12 +23,17 @@ export function limitsOf(plan: Plan, { cpu, utilization, loopDelay, lateness }: 
   const spins = plan.rate > 0 && plan.pacing === 'spin'
   if (!spins && utilization > busyShare) {
     limits.push(`its ${plan.threads === 1 ? 'thread' : 'busiest thread'} was busy ${shareInWords(utilization)} of the time`)
-    if (cpu < utilization * 0.8 * plan.threads) limits.push(`it got only ${cpu.toFixed(2)} cores for that: others were using the machine`)
   }
   if (lateness !== null && lateness.p99 !== null && lateness.p99 > mostLate) {
     limits.push(`it noticed that requests were due up to ${durationInWords(lateness.p99)} late (p99)`)
   }
   if (loopDelay.p99 > mostDelay) limits.push(`its event loop was up to ${durationInWords(loopDelay.p99)} late (p99)`)
+  // One that spins wants its cores, too.
+  if (limits.length > 0 && utilization > busyShare && cpu < utilization * 0.8 * plan.threads) {
+    limits.push(
+      `it got only ${cpu.toFixed(2)} of the ${plan.threads === 1 ? 'core' : `${plan.threads} cores`} it would have used: others were using the machine`,
+    )
+  }
   if (http1Answers > 0 && plan.streams > 1 && plan.kind !== 'websocket') {
     limits.push(`the server chose HTTP/1.1, which has one request at a time on a connection: of ${plan.streams} the others waited here`)
   }
