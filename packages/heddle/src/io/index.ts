@@ -11,6 +11,6 @@ export { checkTlsClientOptions, secure, TlsSessions, type TlsClientOptions } fro
 export type { TlsIdentity } from './tls-identity.ts'
 export type { TlsServerOptions } from './tls-server.ts'
 export { warnOfFault } from './warning.ts'
-export { listenQuic, quicObstacle, type AcceptedQuic, type ListenQuicOptions, type QuicListener } from './quic-listen.ts'
+export { listenQuic, type AcceptedQuic, type ListenQuicOptions, type QuicListener } from './quic-listen.ts'
 export { dialQuic, type DialledQuic, type QuicDialOptions } from './quic-dial.ts'
 export { QuicTls, quicTlsFault, quicUnavailable } from './quic-tls.ts'

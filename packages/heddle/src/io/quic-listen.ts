@@ -101,12 +101,6 @@ class Arriving implements QuicApplication {
 
 const nobody: QuicStreamHandler = { onData() {}, onReset() {}, onStopSending() {}, onSent() {}, onClose() {} }
 
-/** Why QUIC is not to be had in this process, in plain words; undefined: it is. */
-export function quicObstacle(): string | undefined {
-  const native = loadNative()
-  return 'unavailable' in native ? native.unavailable : undefined
-}
-
 /** Starts to listen for QUIC. Rejects with the system's error, or UsageError where QUIC is not to be had or options cannot be used. */
 export async function listenQuic(options: ListenQuicOptions): Promise<QuicListener> {
   const native = loadNative()
@@ -180,6 +174,10 @@ class NativeListener implements QuicListener {
             this.#accepted++
             this.#holdOrNot()
             connection.application = new Arriving(this, connection)
+          },
+          onStillborn: (error) => {
+            this.#accepted++
+            this.onHandshakeFailed(error)
           },
           get maxConnections() {
             return maxConnections - heldElsewhere()
@@ -276,8 +274,7 @@ class NativeListener implements QuicListener {
 
   onHandshakeFailed(error: HeddleError): void {
     this.#handshakesFailed++
-    // What clients do is no fault of this program: told as one of the network.
-    this.#report(error instanceof NetworkError ? error : new NetworkError('HANDSHAKE_FAILED', error.message, { cause: error }))
+    this.#report(new NetworkError('TLS_FAILED', `a QUIC handshake failed: ${error.message}`, { cause: error }))
   }
 
   #report(error: unknown): void {

@@ -1,5 +1,5 @@
 import { latin1Slice } from '../bytes/index.ts'
-import { TimeoutError, type Address, type Instant } from '../http/index.ts'
+import { TimeoutError, type Address, type HeddleError, type Instant } from '../http/index.ts'
 import type { QuicCrypto, TlsSession, TlsSessionHandler } from '../native/index.ts'
 import type { QuicApplication } from './application.ts'
 import { QuicConnection } from './connection.ts'
@@ -9,6 +9,7 @@ import { smallestDatagram } from './mtu.ts'
 import type { QuicOptions } from './options.ts'
 import { PacketReader, PacketType } from './packet.ts'
 import type { Route } from './path.ts'
+import type { QuicStreamHandler } from './stream.ts'
 import { Tokens, type OpenedToken } from './tokens.ts'
 import { TransportError } from './transport-error.ts'
 
@@ -30,6 +31,8 @@ export interface EndpointServer {
   openTls(transportParameters: Uint8Array, handler: TlsSessionHandler): TlsSession
   /** The application of a connection that begins; it becomes another's later by `connection.application`. */
   onConnection(connection: QuicConnection): void
+  /** The first datagram of a connection ended it, for example because there is no certificate for the client. */
+  onStillborn?(error: HeddleError): void
   /** Connections held at once, asked for with each that comes; more are told CONNECTION_REFUSED. */
   readonly maxConnections: number
   /** Handshakes in flight; with more, clients must show that they receive at their address (Retry). */
@@ -58,16 +61,30 @@ const mostLoose = 64
 /** What clients are told that come when nobody is taken any more. */
 const refusal = 'the server takes no more connections'
 
-const silent: QuicApplication = {
-  deadline: Infinity,
-  startRun() {},
-  finishRun() {},
-  onReady() {},
-  onStream: () => ({ onData() {}, onReset() {}, onStopSending() {}, onSent() {}, onClose() {} }),
-  onStreamsAvailable() {},
-  onClose() {},
-  expire() {},
+/** The application of a client's connection until its first datagram was read. */
+class Newcomer implements QuicApplication {
+  readonly deadline = Infinity
+  /** What that ended the connection with. */
+  error: HeddleError | undefined
+
+  constructor() {
+    this.error = undefined
+  }
+
+  startRun(): void {}
+  finishRun(): void {}
+  onReady(): void {}
+  onStream(): QuicStreamHandler {
+    return nobody
+  }
+  onStreamsAvailable(): void {}
+  onClose(error: HeddleError): void {
+    this.error = error
+  }
+  expire(): void {}
 }
+
+const nobody: QuicStreamHandler = { onData() {}, onReset() {}, onStopSending() {}, onSent() {}, onClose() {} }
 
 /**
  * One UDP address's QUIC connections (RFC 9000 §5): finds the connection that a datagram is for, begins
@@ -304,6 +321,7 @@ export class Endpoint implements IdIssuer {
   ): QuicConnection | undefined {
     const server = this.#options.server as EndpointServer
     const original = retried?.originalDestination ?? destination
+    const newcomer = new Newcomer()
     const connection = this.#make(
       route,
       true,
@@ -314,7 +332,7 @@ export class Endpoint implements IdIssuer {
       undefined,
       isValidated,
       (parameters, handler) => server.openTls(parameters, handler),
-      silent,
+      newcomer,
       now,
     )
     // Until the client has the server's own id, it addresses this one.
@@ -327,10 +345,9 @@ export class Endpoint implements IdIssuer {
       return undefined
     }
     this.accepted++
-    // One that its first datagram ended says so to the client, and to nobody here.
-    if (connection.closing.state !== 'open') return connection
     try {
-      server.onConnection(connection)
+      if (newcomer.error === undefined) server.onConnection(connection)
+      else server.onStillborn?.(newcomer.error)
     } catch (thrown) {
       connection.failOf(thrown)
     }

@@ -257,7 +257,7 @@ test('time limits end what keeps the server waiting', quick, async (t) => {
       }
       return new Response(await request.text().catch((error: unknown) => (reasons.push(error), 'late')))
     },
-    { http3: { bodyTimeout: 150, sendTimeout: 200, idleTimeout: 300 } },
+    { http3: { bodyTimeout: 300, sendTimeout: 500, idleTimeout: 1_500 } },
   )
   const slow = dial().start({ method: 'POST', headers: { 'content-length': '10' } }, false)
   slow.out.write('half')
