@@ -233,7 +233,7 @@ describe('what a peer may do', () => {
     const { world, server, client } = connected()
     const echo = new Echo(client, 20_000)
     assert.ok(world.run(() => echo.isClosed, 5_000))
-    for (const { bytes, toServer } of [...world.log]) world.inject(toServer, bytes)
+    for (const { bytes, toServer } of world.log.slice()) world.inject(toServer, bytes)
     world.pass(1_000)
     assert.deepEqual([server.closing.state, client.closing.state, world.server.connections.size], ['open', 'open', 1])
     assert.ok(echo.isRight && echo.came === 20_000)

@@ -247,6 +247,7 @@ export class QuicConnection implements StreamOwner, PathOwner {
   #expireParts(now: Instant): void {
     const { recovery } = this
     if (recovery.expire(now)) this.#fate.prepareProbes()
+    this.mtu.settle()
     for (const space of this.spaces) if (!space.isDiscarded) space.received.expire(now)
     if (this.#deadlines.isDue(Deadline.keys, now)) this.applicationKeys.expire(now)
     if (this.#deadlines.isDue(Deadline.path, now)) this.paths.expire(now)

@@ -47,10 +47,10 @@ export class Fate implements PacketFate {
   }
 
   onLost(space: Space, packet: SentPacket): void {
-    const { mtu } = this.#connection
+    const { mtu, now } = this.#connection
     if (packet.isMtuProbe) {
       if (packet.size > 0) mtu.onProbeLost(packet.carried[1] as number)
-    } else if (packet.ackEliciting) mtu.onLost(packet.size)
+    } else if (packet.ackEliciting) mtu.onLost(packet.size, packet.timeSent, now)
     this.resend(space, packet)
   }
 

@@ -1,3 +1,5 @@
+import type { Instant } from '../http/index.ts'
+
 /** RFC 9000 §14: what every path of QUIC carries, octets of UDP payload. */
 export const smallestDatagram = 1200
 
@@ -25,6 +27,9 @@ export class PathMtu {
   #underWay: boolean
   #losses: number
   #lostInRow: number
+  /** When the first of them was known to be lost, and whether one of them was sent later. */
+  #suspectedAt: Instant
+  #isConfirmed: boolean
 
   /** `most`: octets of UDP payload that are tried at most; 1,200 or less: nothing is tried. */
   constructor(most: number) {
@@ -35,6 +40,8 @@ export class PathMtu {
     this.#underWay = false
     this.#losses = 0
     this.#lostInRow = 0
+    this.#suspectedAt = -Infinity
+    this.#isConfirmed = false
   }
 
   /** The peer's transport parameter max_udp_payload_size, at least 1,200. */
@@ -53,6 +60,7 @@ export class PathMtu {
     this.#underWay = false
     this.#losses = 0
     this.#lostInRow = 0
+    this.#isConfirmed = false
   }
 
   /** The size that a probe should have now; 0: none is to be sent. */
@@ -86,12 +94,23 @@ export class PathMtu {
 
   /** An ordinary datagram of `size` octets arrived. */
   onAcked(size: number): void {
-    if (size > smallestDatagram) this.#lostInRow = 0
+    if (size <= smallestDatagram) return
+    this.#lostInRow = 0
+    this.#isConfirmed = false
   }
 
-  /** An ordinary datagram of `size` octets was lost. */
-  onLost(size: number): void {
-    if (size <= smallestDatagram || size > this.size || ++this.#lostInRow < blackHoleLosses) return
+  /** An ordinary datagram of `size` octets, sent at `sentAt`, was lost. */
+  onLost(size: number, sentAt: Instant, now: Instant): void {
+    if (size <= smallestDatagram || size > this.size) return
+    if (this.#lostInRow++ === 0) this.#suspectedAt = now
+    // A queue that ran over takes many at once, but not those that are sent when that is known.
+    if (sentAt > this.#suspectedAt) this.#isConfirmed = true
+  }
+
+  /** All that one event told of was told: losses count only if nothing as large arrived with them. */
+  settle(): void {
+    if (this.#lostInRow < blackHoleLosses || !this.#isConfirmed) return
+    this.#isConfirmed = false
     this.#lostInRow = 0
     this.#losses = 0
     this.#tooLarge = this.size

@@ -98,7 +98,7 @@ export class Paths {
 
   expire(now: Instant): void {
     const { current, other } = this
-    if (other !== undefined && other.deadline <= now && !other.expire(now)) {
+    if (other !== undefined && other.deadline <= now && !other.expire(now) && current.validated) {
       this.other = undefined
       this.#ids.dropBeside()
     }
@@ -108,7 +108,8 @@ export class Paths {
       this.#owner.onNoPath()
       return
     }
-    // RFC 9000 §9.3.2: nobody answers at the new address, so it is the old one again.
+    // RFC 9000 §9.3.2: nobody answers at the new address, so it is the old one again. If nobody answers there either,
+    // the peer may still come back to one of them before the idle timeout.
     this.current = back
     this.other = undefined
     this.#ids.swap()

@@ -125,7 +125,9 @@ export class FrameReceiver {
       if (fault !== undefined) return fault
     }
     const counts = frame.type === FrameType.ackEcn ? frame : undefined
-    return connection.recovery.onAck(space.space, frame.ackRanges, frame.ackRangeCount, delay, counts, now)
+    const fault = connection.recovery.onAck(space.space, frame.ackRanges, frame.ackRangeCount, delay, counts, now)
+    connection.mtu.settle()
+    return fault
   }
 
   #receiveCrypto(space: PacketSpace): TransportFault | undefined {
