@@ -3,6 +3,7 @@ import { parseArgs } from 'node:util'
 import { ConfigError, formatProblem, loadConfig, type Config } from './config/index.ts'
 import { startDemo } from './demo/index.ts'
 import { startGateway, type Gateway } from './gateway.ts'
+import { Http3Error } from './http3-error.ts'
 import { invocation } from './invocation.ts'
 import { ListenError } from './listen-error.ts'
 
@@ -50,6 +51,7 @@ export async function main(argv: readonly string[]): Promise<number> {
     return await follow(command)
   } catch (error) {
     if (error instanceof ConfigError) console.error(error.message)
+    else if (error instanceof Http3Error) console.error(`heddle-gateway: ${error.message}`)
     else if (error instanceof ListenError) console.error(`heddle-gateway: ${error.message}${advice(command, error)}`)
     else console.error(error)
     return 1

@@ -2,6 +2,7 @@ import type { Clock } from 'heddle/io'
 import type { Server } from 'heddle/server'
 import { readinessOf, serveAdmin, type Readiness } from './admin/index.ts'
 import type { Config } from './config/index.ts'
+import { checkHttp3 } from './http3-error.ts'
 import { listenError } from './listen-error.ts'
 import { summarize, type Snapshot, type Summary } from './metrics/index.ts'
 import type { ProxyObserver } from './record.ts'
@@ -91,6 +92,7 @@ export class Gateway implements AsyncDisposable {
   async reload(config: Config): Promise<void> {
     if (this.#phase === 'draining') throw new Error('the gateway stops, and takes no other configuration')
     if (this.#reloading) throw new Error('another reload is under way')
+    checkHttp3(config)
     this.#reloading = true
     try {
       await this.#work.reload(config)
@@ -144,7 +146,8 @@ interface Work {
 
 /**
  * Starts a gateway: listeners, admin server, workers if the configuration wants several. Rejects with
- * a {@link ListenError} if it cannot listen; nothing is left running then.
+ * a {@link ListenError} if it cannot listen, with an {@link Http3Error} if it shall speak HTTP/3 where there is no QUIC;
+ * nothing is left running then.
  *
  * ```ts
  * await using gateway = await startGateway(loadConfig('gateway.yaml'))
@@ -153,6 +156,7 @@ interface Work {
  */
 export async function startGateway(config: Config, options: GatewayOptions = {}): Promise<Gateway> {
   const { onError = (message: string): void => console.error(`heddle-gateway: ${message}`) } = options
+  checkHttp3(config)
   const work = config.workers > 1 ? await Workers.start(config, onError) : await startHere(config, options, onError)
   const gateway = new Gateway(config, work)
   try {

@@ -17,6 +17,7 @@ export type {
   AdminConfig,
   ClusterConfig,
   ClusterHttp2Config,
+  ClusterHttp3Config,
   ClusterTlsConfig,
   Config,
   EjectionConfig,
@@ -52,5 +53,6 @@ export type {
   TunnelSummary,
 } from './metrics/index.ts'
 export type { Http2Counts } from './http2-counts.ts'
-export type { Http3Counts } from './http3-counts.ts'
+export type { DatagramCounts, Http3Counts } from './http3-counts.ts'
+export { Http3Error } from './http3-error.ts'
 export type { GrpcCall, ProxyObserver, RequestRecord } from './record.ts'

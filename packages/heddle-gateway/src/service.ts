@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs'
 import { HeddleError } from 'heddle/http'
 import { serve, type ServedProtocol, type Server } from 'heddle/server'
-import { listen, quicObstacle, systemClock, type Clock, type TlsIdentity, type TlsServerOptions } from 'heddle/io'
+import { listen, systemClock, type Clock, type TlsIdentity, type TlsServerOptions } from 'heddle/io'
 import { reloaded, type Config, type HttpVersion, type ListenerConfig, type TlsConfig } from './config/index.ts'
-import { listenError, ListenError } from './listen-error.ts'
+import { listenError } from './listen-error.ts'
 import { AccessLog } from './log/index.ts'
 import { processSnapshot, Traffic, type Snapshot } from './metrics/index.ts'
 import { Proxy } from './proxy/index.ts'
@@ -102,8 +102,6 @@ export class Service {
     for (const listener of this.#config.listeners) {
       const { maxConnections, ...limits } = listener.limits
       const speaksHttp3 = listener.protocols.includes('h3')
-      const obstacle = speaksHttp3 ? quicObstacle() : undefined
-      if (obstacle !== undefined) throw new ListenError(`listener ${listener.name} cannot serve HTTP/3: ${obstacle}`, 'QUIC_UNAVAILABLE')
       const server = await serve({
         hostname: listener.host,
         port: quicPorts?.get(listener.name) ?? listener.port,

@@ -59,6 +59,7 @@ export function clusterConfig(options: Partial<ClusterConfig> = {}): ClusterConf
     ejection: { consecutiveFailures: 5, baseTime: 1_000, maxTime: 30_000, maxShare: 0.5 },
     ...options,
     http2: { ...http2, streamWindow: 2 ** 17, idleTimeout: 60_000, maxFailuresInRow: 8, ...options.http2 },
+    http3: { streamWindow: 2 ** 17, idleTimeout: 60_000, maxFailuresInRow: 8, ...options.http3 },
   }
 }
 

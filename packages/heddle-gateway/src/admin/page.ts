@@ -111,10 +111,11 @@ function show(now, ready) {
   $('streams').hidden = http2.length === 0
   table('http2', ['HTTP/2', 'connections', 'open streams', 'frames sent', 'frames per write', 'resets sent', 'resets received'], http2.map(([name, counts]) => [
     name, number(counts.connections), number(counts.streams), number(counts.frames), counts.framesPerWrite.toFixed(1), codes(counts.resetsSent), codes(counts.resetsReceived)]))
-  const http3 = now.listeners.map((listener) => ['clients of ' + listener.name, listener.http3]).filter(([, counts]) => counts.datagrams > 0)
+  const http3 = [...now.listeners.map((listener) => ['clients of ' + listener.name, listener.http3]), ...now.clusters.map((cluster) => ['upstreams of ' + cluster.name, cluster.http3])]
+    .filter(([, counts]) => counts.datagrams > 0 || counts.connections > 0)
   $('datagrams').hidden = http3.length === 0
   table('http3', ['HTTP/3', 'connections', 'open streams', 'datagrams sent', 'datagrams per write'], http3.map(([name, counts]) => [
-    name, number(counts.connections), number(counts.streams), number(counts.datagrams), (counts.datagrams / Math.max(1, counts.writes)).toFixed(1)]))
+    name, number(counts.connections), number(counts.streams), ...(counts.writes > 0 ? [number(counts.datagrams), (counts.datagrams / counts.writes).toFixed(1)] : ['–', '–'])]))
   const tunnelled = now.routes.filter((route) => route.tunnels.opened > 0)
   $('tunnels').hidden = tunnelled.length === 0
   table('tunnelled', ['tunnels of route', 'open', 'opened', 'closed', 'in', 'out', 'open for p50', 'p99', 'longest'], tunnelled.map(({ name, tunnels }) => [

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { noHttp2 } from '../http2-counts.ts'
+import { noHttp3 } from '../http3-counts.ts'
 import type { Snapshot } from '../metrics/index.ts'
 import { readinessOf } from './readiness.ts'
 
@@ -18,6 +19,7 @@ function snapshotOf(clusters: Record<string, readonly boolean[]>): Snapshot {
       connections: 0,
       tunnels: 0,
       http2: noHttp2,
+      http3: noHttp3,
       endpoints: failing.map((fails, index) => ({
         name: `e${index}:1`,
         active: 0,

@@ -96,6 +96,7 @@ function contradictions(document: unknown, problems: CrossProblem[]): void {
     const path = ['clusters', index, 'protocol']
     if (protocol === 'h2' && !secure)
       problems.push({ path, message: 'h2 needs tls ({} for the usual authorities); HTTP/2 on plain text is h2c' })
+    if (protocol === 'h3' && !secure) problems.push({ path, message: 'h3 needs tls ({} for the usual authorities)' })
     if (protocol === 'h2c' && secure) problems.push({ path, message: 'h2c is on plain text; with tls it is h2' })
   })
 }

@@ -7,6 +7,7 @@ export type {
   AdminConfig,
   ClusterConfig,
   ClusterHttp2Config,
+  ClusterHttp3Config,
   ClusterTlsConfig,
   Config,
   EjectionConfig,

@@ -92,6 +92,7 @@ describe('a configuration', () => {
             idleTimeout: 60_000,
             maxFailuresInRow: 8,
           },
+          http3: { streamWindow: 131_072, idleTimeout: 60_000, maxFailuresInRow: 8 },
           connectTimeout: 5_000,
           headTimeout: 60_000,
           bodyTimeout: 60_000,
@@ -494,7 +495,7 @@ clusters: [{ name: app, endpoints: [a:1], protocol: h2 }, { name: b, endpoints: 
         'g.yaml:2:125: routes[0].maxConcurrentStreams: found 0, expected a whole number from 1 to 1000000, or none',
         'g.yaml:3:53: clusters[0].protocol: h2 needs tls ({} for the usual authorities); HTTP/2 on plain text is h2c',
         'g.yaml:3:107: clusters[1].protocol: h2c is on plain text; with tls it is h2',
-        'g.yaml:3:153: clusters[2].protocol: found "http", expected auto, h1, h2 or h2c',
+        'g.yaml:3:153: clusters[2].protocol: found "http", expected auto, h1, h2, h2c or h3',
       ],
     ],
     [
@@ -504,7 +505,8 @@ clusters: [{ name: app, endpoints: [a:1], protocol: h2 }, { name: b, endpoints: 
   - { name: b, port: 2, altSvc: true }
   - { name: c, port: 3, altSvc: 70000 }
   - { name: d, port: 4, altSvc: false }
-${routes}${clusters}`,
+${routes}clusters: [{ name: app, endpoints: [a:1], protocol: h3, http3: { streamWindow: 1B, connectionWindow: 1MiB } }]
+`,
       [
         'g.yaml:2:41: listeners[0].protocols[1]: h3 needs tls: there is no HTTP/3 on plain text',
         'g.yaml:2:54: listeners[0].altSvc: found "maybe", expected true, false, or the port from 1 to 65535 at which clients find HTTP/3',
@@ -513,6 +515,9 @@ ${routes}${clusters}`,
         'g.yaml:3:33: listeners[1].altSvc: tells of HTTP/3, and h3 is not among the protocols',
         'g.yaml:4:33: listeners[2].altSvc: found 70000, expected true, false, or the port from 1 to 65535 at which clients find HTTP/3',
         'g.yaml:4:33: listeners[2].altSvc: tells of HTTP/3, and h3 is not among the protocols',
+        'g.yaml:7:53: clusters[0].protocol: h3 needs tls ({} for the usual authorities)',
+        'g.yaml:7:80: clusters[0].http3.streamWindow: found "1B", expected a size from 1KiB to 1GiB',
+        'g.yaml:7:84: clusters[0].http3.connectionWindow: unknown key; known here: streamWindow, idleTimeout, maxFailuresInRow',
       ],
     ],
     [

@@ -309,10 +309,15 @@ export function configSchema(folder: string): z.ZodType<Config> {
         return { ca: value.ca, cert: value.cert, key: value.key, serverName: value.serverName }
       })
       .optional(),
-    protocol: z.enum(['auto', 'h1', 'h2', 'h2c'], { error: 'auto, h1, h2 or h2c' }).default('auto'),
+    protocol: z.enum(['auto', 'h1', 'h2', 'h2c', 'h3'], { error: 'auto, h1, h2, h2c or h3' }).default('auto'),
     http2: mapping({
       streamWindow: streamWindow.default(2 ** 17),
       ...http2,
+      idleTimeout: duration.default(60_000),
+      maxFailuresInRow: countOrNone.default(8),
+    }).prefault({}),
+    http3: mapping({
+      streamWindow: streamWindow.default(2 ** 17),
       idleTimeout: duration.default(60_000),
       maxFailuresInRow: countOrNone.default(8),
     }).prefault({}),

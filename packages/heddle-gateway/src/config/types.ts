@@ -134,6 +134,16 @@ export interface ClusterHttp2Config extends Http2Config {
   readonly idleTimeout: number
 }
 
+/** HTTP/3 connections to upstreams. */
+export interface ClusterHttp3Config {
+  /** What an upstream may send on one stream before its client has taken it, bytes. Default 128 KiB. */
+  readonly streamWindow: number
+  /** Unused connections are closed after this, ms; sooner if the upstream wants that. Default 60 s. */
+  readonly idleTimeout: number
+  /** A connection on which requests got no answer so many times in a row is left for another one. Default 8; Infinity: it is kept. */
+  readonly maxFailuresInRow: number
+}
+
 /** How a listener speaks TLS. */
 export interface TlsConfig {
   /** PEM files. The first certificate is the default, the others are chosen by server name. */
@@ -202,6 +212,7 @@ export interface ClusterConfig {
   /** Default `auto`. */
   readonly protocol: UpstreamProtocol
   readonly http2: ClusterHttp2Config
+  readonly http3: ClusterHttp3Config
   /** From name resolution to a connection that can be used, TLS included, ms. Never Infinity. Default 5 s. */
   readonly connectTimeout: number
   /** Request sent → response head, ms; also how long one waits for a connection. Default 60 s; Infinity: no limit. */
@@ -212,9 +223,9 @@ export interface ClusterConfig {
   readonly sendTimeout: number
   /** Unused HTTP/1.1 connections are closed after this, ms. Never Infinity. Default 4 s. */
   readonly idleTimeout: number
-  /** In each worker, open tunnels not counted. Of HTTP/2, another connection is only made when every stream of the others is taken. Default 256. */
+  /** In each worker, open tunnels not counted. Of HTTP/2 and HTTP/3, another connection is only made when every stream of the others is taken. Default 256. */
   readonly maxConnectionsPerEndpoint: number
-  /** HTTP/1.1 connections for tunnels, in each worker; those over HTTP/2 are streams. Default 10,000. */
+  /** HTTP/1.1 connections for tunnels, in each worker; those over HTTP/2 and HTTP/3 are streams. Default 10,000. */
   readonly maxTunnelsPerEndpoint: number
   /** Requests that may wait for a connection or a stream of one endpoint, in each worker; more get a 503. At least 1: who has a connection made for it waits too. Default 1,024. */
   readonly maxWaiting: number
@@ -231,8 +242,9 @@ export interface ClusterConfig {
  * - `h1`: HTTP/1.1.
  * - `h2`: HTTP/2 on TLS, and nothing else.
  * - `h2c`: HTTP/2 on plain text, with prior knowledge.
+ * - `h3`: HTTP/3 at the UDP port of that number, and nothing else.
  */
-export type UpstreamProtocol = 'auto' | 'h1' | 'h2' | 'h2c'
+export type UpstreamProtocol = 'auto' | 'h1' | 'h2' | 'h2c' | 'h3'
 
 /** Where an endpoint listens; a host name with several machines behind it stands for an endpoint each. */
 export interface EndpointConfig {

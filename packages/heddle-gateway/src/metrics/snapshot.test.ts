@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { noHttp2 } from '../http2-counts.ts'
+import { noHttp3 } from '../http3-counts.ts'
 import type { EndpointStats } from '../upstream/index.ts'
 import { mergeSnapshots, pastOf, Traffic, withPast, type Snapshot } from './index.ts'
 
@@ -20,6 +21,7 @@ function snapshotOf(endpoint: Partial<EndpointStats>, consecutiveFailures = 5): 
         connections: 0,
         tunnels: 0,
         http2: noHttp2,
+        http3: noHttp3,
         endpoints: [{ ...idle, ...unknown, ...endpoint }],
       },
     ],

@@ -1,5 +1,5 @@
 import { addHttp2, pastHttp2, type Http2Counts } from '../http2-counts.ts'
-import { addHttp3, pastHttp3, type Http3Counts } from '../http3-counts.ts'
+import { addDatagrams, addHttp3, noHttp3, pastDatagrams, type DatagramCounts } from '../http3-counts.ts'
 import type { ClusterStats } from '../upstream/index.ts'
 import { mergeFamilies } from './family.ts'
 import { LogHistogram } from './histogram.ts'
@@ -28,7 +28,7 @@ export interface ListenerSnapshot {
   /** Of the connections, those that speak HTTP/2. */
   readonly http2: Http2Counts
   /** … and those that speak HTTP/3. */
-  readonly http3: Http3Counts
+  readonly http3: DatagramCounts
 }
 
 /** The access log's own counters. */
@@ -99,7 +99,7 @@ export function mergeSnapshots(parts: readonly Snapshot[]): Snapshot {
         deadlines: a.deadlines + b.deadlines,
         waiting: a.waiting + b.waiting,
         http2: addHttp2(a.http2, b.http2),
-        http3: addHttp3(a.http3, b.http3),
+        http3: addDatagrams(a.http3, b.http3),
       }),
     ),
     clusters: mergeBy(
@@ -111,6 +111,7 @@ export function mergeSnapshots(parts: readonly Snapshot[]): Snapshot {
         connections: a.connections + b.connections,
         tunnels: a.tunnels + b.tunnels,
         http2: addHttp2(a.http2, b.http2),
+        http3: addHttp3(a.http3, b.http3),
         endpoints: mergeBy([...a.endpoints, ...b.endpoints], (x, y) => ({
           ...x,
           ...mergeEvidence(x, y, a.consecutiveFailures),
@@ -167,7 +168,7 @@ export function pastOf(parts: readonly Snapshot[]): Snapshot {
       deadlines: 0,
       waiting: 0,
       http2: pastHttp2(listener.http2),
-      http3: pastHttp3(listener.http3),
+      http3: pastDatagrams(listener.http3),
     })),
     clusters: clusters.map((cluster) => ({
       ...cluster,
@@ -176,6 +177,7 @@ export function pastOf(parts: readonly Snapshot[]): Snapshot {
       connections: 0,
       tunnels: 0,
       http2: pastHttp2(cluster.http2),
+      http3: noHttp3,
       // `ejected` stays out of the vote on whether every process took it out.
       endpoints: cluster.endpoints.map((endpoint) => ({
         ...endpoint,

@@ -148,8 +148,14 @@ export function familiesOf(snapshot: Snapshot): FamilySnapshot[] {
     ),
     family(
       'gauge',
+      'heddle_cluster_open_http3_connections',
+      'Open connections to a cluster that speak HTTP/3.',
+      perCluster(({ http3 }) => http3.connections),
+    ),
+    family(
+      'gauge',
       'heddle_endpoint_open_streams',
-      'Open HTTP/2 streams to an endpoint.',
+      'Open HTTP/2 and HTTP/3 streams to an endpoint.',
       perEndpoint((endpoint) => endpoint.streams),
     ),
     family(

@@ -70,6 +70,7 @@ function snapshotOf(traffic: Traffic, pid = 1): Snapshot {
         connections: 1,
         tunnels: 0,
         http2: { connections: 1, streams: 3, frames: 9, writes: 3, resetsSent: {}, resetsReceived: { REFUSED_STREAM: 1 } },
+        http3: { connections: 1, streams: 2 },
         endpoints: [
           {
             name: '10.0.0.1:80',
@@ -346,6 +347,7 @@ describe('metrics', () => {
     const value = (name: string, labels = {}): number | undefined => samples(families, name, labels)[0]?.value
     assert.equal(value('heddle_server_open_http2_connections', { heddle_listener: 'web' }), 2)
     assert.equal(value('heddle_server_open_http3_connections', { heddle_listener: 'web' }), 4)
+    assert.equal(value('heddle_cluster_open_http3_connections', { heddle_cluster: 'app' }), 2)
     assert.equal(value('heddle_server_open_streams'), 18)
     assert.equal(value('heddle_server_http3_datagrams_total'), 240)
     assert.equal(value('heddle_server_http3_writes_total'), 60)

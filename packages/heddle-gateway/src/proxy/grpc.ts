@@ -82,14 +82,17 @@ export function statusOfHttp(status: number): number {
   }
 }
 
-/** What a client makes of RST_STREAM with this code. */
+/** What a client makes of RST_STREAM with this code, or of the one of HTTP/3 that means the same. */
 export function statusOfReset(wireCode: number): number {
   switch (wireCode) {
     case 0x7:
+    case 0x10b:
       return GrpcStatus.Unavailable
     case 0x8:
+    case 0x10c:
       return GrpcStatus.Cancelled
     case 0xb:
+    case 0x107:
       return GrpcStatus.ResourceExhausted
     case 0xc:
       return GrpcStatus.PermissionDenied

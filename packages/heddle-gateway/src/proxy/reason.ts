@@ -99,8 +99,8 @@ export function upstreamReason(error: HeddleError, responded = false, tunnelRequ
 }
 
 /**
- * True if the upstream said in HTTP/2's words that it did not act on the request: REFUSED_STREAM, or a
- * GOAWAY before its stream (RFC 9113 §8.7). That is flow control between the two of us, no failure.
+ * True if the upstream said in the words of HTTP/2 or HTTP/3 that it did not act on the request: REFUSED_STREAM,
+ * H3_REQUEST_REJECTED, or a GOAWAY before its stream (RFC 9113 §8.7, RFC 9114 §4.1.1). That is flow control between the two of us, no failure.
  */
 export function isRefusal({ unprocessed, wireCode, code }: HeddleError): boolean {
   return unprocessed && wireCode !== undefined && (code === 'PEER_RESET' || code === 'PEER_CLOSED')
@@ -108,8 +108,8 @@ export function isRefusal({ unprocessed, wireCode, code }: HeddleError): boolean
 
 /** True for failures the endpoint is to blame for: they count towards its ejection. See {@link upstreamReason}. */
 export function blamesEndpoint(error: HeddleError, responded = false, tunnelRequest = false): boolean {
-  // RST_STREAM with CANCEL is about this one request: somebody behind the endpoint lost interest in it.
-  if (error.code === 'PEER_RESET' && error.wireCode === 0x8) return false
+  // A reset with CANCEL is about this one request: somebody behind the endpoint lost interest in it.
+  if (error.code === 'PEER_RESET' && isCancel(error.wireCode)) return false
   switch (upstreamReason(error, responded, tunnelRequest)) {
     case 'queue_full':
     case 'queue_timeout':
@@ -131,17 +131,21 @@ export function blamesEndpoint(error: HeddleError, responded = false, tunnelRequ
  */
 export function clientCancelReason(error: HeddleError): CancelReason {
   if (error.code !== 'PEER_RESET') return CancelReason.InternalError
-  switch (error.wireCode) {
-    case 0x8:
-      return CancelReason.Cancelled
-    case 0xb:
-      return CancelReason.ExcessiveLoad
-    default:
-      return CancelReason.InternalError
-  }
+  if (isCancel(error.wireCode)) return CancelReason.Cancelled
+  return isTooMuch(error.wireCode) ? CancelReason.ExcessiveLoad : CancelReason.InternalError
 }
 
 /** Client gone: nobody wants the answer. A faulty message must not look complete upstream. */
 export function upstreamCancelReason(error: HeddleError): CancelReason {
   return error instanceof ProtocolError ? CancelReason.MessageError : CancelReason.Cancelled
+}
+
+/** CANCEL of HTTP/2, H3_REQUEST_CANCELLED of HTTP/3: nobody wants the answer any more. */
+function isCancel(wireCode: number | undefined): boolean {
+  return wireCode === 0x8 || wireCode === 0x10c
+}
+
+/** ENHANCE_YOUR_CALM, H3_EXCESSIVE_LOAD. */
+function isTooMuch(wireCode: number | undefined): boolean {
+  return wireCode === 0xb || wireCode === 0x107
 }

@@ -32,6 +32,7 @@ export class WindowGrowth {
 /** Limits what `upstream` may send before the client's connection has taken it. `growth`: its share of the client's budget. */
 export function limitResponse(upstream: Exchange, { route, cluster }: Plan, growth: number): void {
   const { streamWindow } = route.config
+  const { http2, http3 } = cluster.config
   if (streamWindow !== undefined) upstream.limitWindow?.(streamWindow)
-  else upstream.limitWindowGrowth?.(cluster.config.http2.streamWindow + growth)
+  else upstream.limitWindowGrowth?.((upstream.protocol === 'h3' ? http3 : http2).streamWindow + growth)
 }

@@ -23,6 +23,7 @@ function config(hosts: readonly string[], options: Partial<ClusterConfig> = {}):
       idleTimeout: 60_000,
       maxFailuresInRow: 8,
     },
+    http3: { streamWindow: 2 ** 17, idleTimeout: 60_000, maxFailuresInRow: 8 },
     connectTimeout: 1_000,
     headTimeout: 10_000,
     bodyTimeout: 10_000,

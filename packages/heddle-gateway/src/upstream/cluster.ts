@@ -7,12 +7,14 @@ import {
   type ClientOptions,
   type ClientTlsOptions,
   type Dialler,
+  type QuicDialler,
   type ExchangeOptions,
   type Ticket,
 } from 'heddle/client'
-import { dial, type Clock } from 'heddle/io'
+import { dial, dialQuic, type Clock } from 'heddle/io'
 import type { ClusterConfig, ClusterTlsConfig, EndpointConfig, HttpVersion, RouteConfig, UpstreamProtocol } from '../config/types.ts'
 import type { Http2Counts } from '../http2-counts.ts'
+import type { Http3Counts } from '../http3-counts.ts'
 import { Endpoint, type EndpointStats } from './endpoint.ts'
 import { Health, Outage } from './health.ts'
 import { lookupAll, machines, NameWatch, type NameLookup } from './names.ts'
@@ -45,8 +47,10 @@ export interface ClusterStats {
   readonly connections: number
   /** Open tunnels. */
   readonly tunnels: number
-  /** Of these, those that speak HTTP/2. */
+  /** Of the connections, those that speak HTTP/2. */
   readonly http2: Http2Counts
+  /** … and those that speak HTTP/3. */
+  readonly http3: Http3Counts
 }
 
 /** One configured endpoint and what its name stands for at present. */
@@ -66,7 +70,20 @@ const nothingTried: readonly Endpoint[] = []
 const tunnelled: ExchangeOptions = { tunnel: true }
 
 /** What TLS connections are offered, best first. */
-const spoken: Readonly<Record<UpstreamProtocol, readonly HttpVersion[]>> = { auto: ['h2', 'h1'], h1: ['h1'], h2: ['h2'], h2c: ['h2'] }
+const spoken: Readonly<Record<UpstreamProtocol, readonly HttpVersion[]>> = {
+  auto: ['h2', 'h1'],
+  h1: ['h1'],
+  h2: ['h2'],
+  h2c: ['h2'],
+  h3: ['h3'],
+}
+
+/**
+ * Of an HTTP/3 connection to an upstream, which all clients share: QUIC holds nothing back there, or those who read
+ * slowly would fill it up for all others. What waits for clients is bounded by the streams' windows.
+ */
+const sharedWindow = 2 ** 40
+
 let nextEndpointId = 1
 
 /** A group of endpoints that answer the same requests, with the connections to them. */
@@ -114,6 +131,7 @@ export class Cluster {
     this.#onRetired = undefined
     this.#tls = tlsOptions(config.tls)
     const { maxFailuresInRow, ...http2 } = config.http2
+    const { maxFailuresInRow: http3Failures, ...http3 } = config.http3
     const timeouts = { responseTimeout: this.headTimeout, bodyTimeout: this.bodyTimeout, sendTimeout: config.sendTimeout }
     this.#client = new Client({
       clock,
@@ -124,11 +142,13 @@ export class Cluster {
       protocols: spoken[config.protocol],
       h2c: config.protocol === 'h2c',
       whenFull: 'connect',
-      maxFailuresInRow,
+      maxFailuresInRow: config.protocol === 'h3' ? http3Failures : maxFailuresInRow,
       limits: { ...timeouts, idleTimeout: config.idleTimeout },
       http2: { ...http2, ...timeouts },
+      http3: { ...http3, connectionWindow: sharedWindow, ...timeouts },
       tls: this.#tls,
       connect: (target, dialOptions, done) => this.#dial(target, dialOptions, done),
+      connectQuic: (target, dialOptions, done) => this.#dialQuic(target, dialOptions, done),
       ...options.client,
     })
     this.#sites = config.endpoints.map((endpoint) => new Site(endpoint))
@@ -191,7 +211,7 @@ export class Cluster {
   }
 
   stats(): ClusterStats {
-    const { waiting, connections, http2, resetsSent, resetsReceived, origins } = this.#client.stats()
+    const { waiting, connections, http2, http3, resetsSent, resetsReceived, origins } = this.#client.stats()
     const now = this.#clock.now()
     return {
       name: this.name,
@@ -208,6 +228,7 @@ export class Cluster {
         resetsSent,
         resetsReceived,
       },
+      http3: { connections: http3.connections, streams: http3.streams },
       endpoints: this.#endpoints.map((endpoint) => {
         // Where tunnels need HTTP/1.1, connections for them are kept under a name that goes on.
         const key = endpoint.origin.toString()
@@ -224,7 +245,7 @@ export class Cluster {
           answering: endpoint.health.isAnswering(now),
           waiting: sum(own, (stats) => stats.waiting),
           connections: sum(own, (stats) => stats.connections),
-          streams: sum(own, (stats) => stats.http2.streams),
+          streams: sum(own, (stats) => stats.http2.streams + stats.http3.streams),
         }
       }),
     }
@@ -317,14 +338,17 @@ export class Cluster {
   #dial(...[target, options, done]: Parameters<Dialler>): ReturnType<Dialler> {
     const endpoint = 'host' in target ? this.#byHost.get(target.host) : undefined
     if (endpoint === undefined) return this.#connect(target, options, done)
-    const { addresses, config } = endpoint
     const { tls } = options
+    const { config } = endpoint
     const ownTls = tls && endpoint.tlsFor(tls, this.config.tls?.serverName ?? config.host)
-    return this.#connect(
-      { host: addresses.length === 1 ? (addresses[0] as string) : config.host, port: config.port },
-      { ...options, tls: ownTls, lookup: addresses.length > 1 ? knownAddresses(addresses) : options.lookup },
-      done,
-    )
+    return this.#connect(placeOf(endpoint), { ...options, tls: ownTls, lookup: lookupFor(endpoint) ?? options.lookup }, done)
+  }
+
+  #dialQuic(...[target, options, done]: Parameters<QuicDialler>): ReturnType<QuicDialler> {
+    const endpoint = this.#byHost.get(target.host)
+    if (endpoint === undefined) return dialQuic(target, options, done)
+    const servername = this.config.tls?.serverName ?? endpoint.config.host
+    return dialQuic(placeOf(endpoint), { ...options, servername, lookup: lookupFor(endpoint) ?? options.lookup }, done)
   }
 }
 
@@ -334,6 +358,16 @@ function timeLimits(config: ClusterConfig, routes: readonly RouteConfig[] = []):
     headTimeout: Math.max(config.headTimeout, ...routes.map((route) => route.headTimeout ?? 0)),
     bodyTimeout: Math.max(config.bodyTimeout, ...routes.map((route) => route.bodyTimeout ?? 0)),
   }
+}
+
+/** Where its connections go. */
+function placeOf({ addresses, config }: Endpoint): EndpointConfig {
+  return { host: addresses.length === 1 ? (addresses[0] as string) : config.host, port: config.port }
+}
+
+/** A `lookup` for it where it has several addresses. */
+function lookupFor({ addresses }: Endpoint): LookupFunction | undefined {
+  return addresses.length > 1 ? knownAddresses(addresses) : undefined
 }
 
 /** A `lookup` that gives what is known already. */

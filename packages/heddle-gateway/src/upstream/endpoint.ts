@@ -27,7 +27,7 @@ export interface EndpointStats {
   readonly waiting: number
   /** Open connections. */
   readonly connections: number
-  /** Open HTTP/2 streams. */
+  /** Open HTTP/2 and HTTP/3 streams. */
   readonly streams: number
 }
 

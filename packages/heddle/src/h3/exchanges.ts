@@ -102,6 +102,7 @@ export class Exchanges {
     quic.setPriority(stream.urgency, stream.incremental)
     // A window of its own may have been asked for before it had a number.
     if (stream.window !== limits.streamWindow) quic.limitWindow(stream.window)
+    else if (stream.windowGrowth !== Infinity) quic.limitWindowGrowth(stream.windowGrowth)
     sender.sendRequest(stream, head, end)
     if (stream.prioritized) sender.sendPriorityUpdate(stream)
     if (stream.tunnel) stream.held = true

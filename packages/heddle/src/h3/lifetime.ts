@@ -137,7 +137,7 @@ export class Lifetime {
     this.receivedGoaway = id
     if (isFirst) owner.announcements.tellDraining()
     if (isServer) return
-    const facts = { scope: 'connection', unprocessed: true } as const
+    const facts = { scope: 'connection', unprocessed: true, wireCode: ErrorCode.NoError } as const
     exchanges.closeFrom(id, new PeerError('PEER_CLOSED', 'the peer is going away', facts))
   }
 

@@ -106,6 +106,11 @@ export class Stream implements QuicStream, Scheduled {
     this.set.consume(this, 0)
   }
 
+  limitWindowGrowth(byteCount: number): void {
+    const { receiving } = this
+    if (receiving !== undefined) receiving.window.most = Math.max(receiving.window.size, byteCount)
+  }
+
   /** Both halves are over. */
   get isOver(): boolean {
     const { sending, receiving } = this

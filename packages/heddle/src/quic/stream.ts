@@ -41,6 +41,8 @@ export interface QuicStream {
   setPriority(urgency: number, incremental: boolean): void
   /** What the peer may send ahead of `consume`, octets, from now on, without growing. */
   limitWindow(byteCount: number): void
+  /** What the peer may send ahead of `consume` grows to so many octets at most, or not at all if it is more by now. */
+  limitWindowGrowth(byteCount: number): void
   /** Octets that wait to leave for the first time. */
   readonly queued: number
 }

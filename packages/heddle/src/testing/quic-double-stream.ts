@@ -133,6 +133,9 @@ export class QuicDoubleStream implements QuicStream {
     this.#window = byteCount
   }
 
+  /** Its windows never grow. */
+  limitWindowGrowth(): void {}
+
   setPriority(urgency: number, incremental: boolean): void {
     if (!(urgency >= 0 && urgency <= 7 && typeof incremental === 'boolean')) this.#connection.faults.push('a priority there is none of')
   }
