@@ -127,6 +127,8 @@ export class Sender {
   #hasSomething(space: PacketSpace, maySend: boolean): boolean {
     const connection = this.#connection
     if (space.received.shouldAckNow || connection.recovery.probesDue(space.space) > 0) return true
+    // RFC 9000 §9.4: what is in flight may be lost with the path it took, and until the new one is validated nothing tells.
+    if (space.space === Space.application && connection.paths.current.challengeWaits) return true
     if (!maySend) return false
     if (space.crypto.hasToSend) return true
     return space.space === Space.application && this.#hasApplicationFrames()
@@ -166,7 +168,7 @@ export class Sender {
       const all = space.crypto.maybeWriteFrames(writer, packet)
       if (all && space.space === Space.application) this.#applicationFrames(packet, now)
       if ((probes > 0 || recovery.wantsPing(space.space)) && !writer.ackEliciting) writePing(writer)
-    }
+    } else if (space.space === Space.application && this.path.challengeWaits) this.#pathFrames(this.path, packet, now)
     // An acknowledgement alone leaves when it is due, and not before.
     if (writer.isEmpty || (writer.at === behindAck && !received.shouldAckNow)) {
       writer.abandon()
@@ -274,7 +276,7 @@ export class Sender {
     const space = connection.spaces[Space.application]
     if (other === undefined || (!other.challengeWaits && other.responses.length === 0) || !this.#isUsable(space)) return 0
     const most = Math.min(limit - start, smallestDatagram, other.allowance)
-    if (most < smallestToStranger || !recovery.canSend(now)) return 0
+    if (most < smallestToStranger || !(other.challengeWaits || recovery.canSend(now))) return 0
     const writer = this.#writer
     const packet = recovery.takePacket(Space.application)
     writer.startDatagram(buffer, start, start + most)
