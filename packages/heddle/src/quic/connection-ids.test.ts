@@ -207,3 +207,78 @@ test('any frames in any order keep the tables small', () => {
     }),
   )
 })
+
+/** With the reset tokens that are in use, as they were told of. */
+function watched(): { ids: RemoteIds; inUse: Set<number> } {
+  const inUse = new Set<number>()
+  const onResetToken = (token: Uint8Array, isInUse: boolean): void => {
+    const number = token[0] as number
+    assert.equal(inUse.has(number), !isInUse, 'told once')
+    if (isInUse) inUse.add(number)
+    else inUse.delete(number)
+  }
+  const ids = new RemoteIds(idOf(0), { onResetToken })
+  ids.setFirstResetToken(tokenOf(0))
+  for (let i = 1; i <= 4; i++) assert.equal(ids.receiveNew(i, 0, idOf(i), tokenOf(i)), undefined)
+  return { ids, inUse }
+}
+
+test('two paths have an id each, which go with them, and reset tokens count while their ids are used', () => {
+  const { ids, inUse } = watched()
+  assert.deepEqual([...inUse], [0], 'ids that were never used have tokens that mean nothing')
+  assert.equal(ids.isReset(tokenOf(1), 0), false)
+  assert.deepEqual(ids.takeBeside(), idOf(1))
+  assert.deepEqual(ids.takeBeside(), idOf(1), 'and keeps it')
+  assert.deepEqual([...inUse], [0, 1])
+  assert.ok(ids.isReset(tokenOf(1), 0))
+  ids.swap()
+  assert.deepEqual([ids.current, ids.takeBeside()], [idOf(1), idOf(0)])
+  ids.dropBeside()
+  assert.deepEqual([...inUse], [1])
+  assert.deepEqual(written((writer, packet) => ids.maybeWriteFrames(writer, packet)).frames, [[0]])
+  ids.swap()
+  assert.deepEqual([ids.current, ids.takeBeside()], [idOf(2), idOf(1)])
+  assert.equal(ids.receiveNew(9, 4, idOf(9), tokenOf(9)), undefined)
+  assert.deepEqual(ids.current, idOf(4), 'both were retired')
+  assert.deepEqual(ids.takeBeside(), idOf(9))
+  assert.deepEqual([...inUse], [4, 9])
+  ids.close()
+  assert.equal(inUse.size, 0)
+})
+
+test('when all ids but that of the other path are retired, both paths have it', () => {
+  const { ids } = watched()
+  ids.swap()
+  ids.swap()
+  assert.deepEqual(ids.takeBeside(), idOf(1))
+  assert.equal(ids.receiveNew(1, 1, idOf(1), tokenOf(1)), undefined)
+  for (let i = 2; i <= 4; i++) ids.change()
+  assert.deepEqual([ids.current, ids.takeBeside()], [idOf(4), idOf(1)])
+  assert.equal(ids.change(), false)
+  ids.dropBeside()
+  assert.deepEqual(ids.takeBeside(), idOf(4))
+  ids.swap()
+  assert.deepEqual(ids.current, idOf(4))
+})
+
+test('a peer without ids has none for any path', () => {
+  const ids = new RemoteIds(new Uint8Array(0))
+  assert.equal(ids.takeBeside().length, 0)
+  ids.swap()
+  ids.dropBeside()
+  assert.equal(ids.change(), false)
+  assert.equal(ids.current.length, 0)
+})
+
+test('sequence numbers with gaps between them are not remembered without end', () => {
+  const ids = new RemoteIds(idOf(0))
+  let fault
+  let count = 0
+  for (; fault === undefined && count < 1_000; count++) {
+    fault = ids.receiveNew(2 * count + 2, 0, idOf(count + 1), tokenOf(0))
+    ids.change()
+    for (let i = 0; i <= 2 * count + 2; i++) ids.onAcked(i)
+  }
+  assert.equal(fault?.code, TransportError.connectionIdLimitError)
+  assert.ok(count > 50 && count < 80)
+})

@@ -73,7 +73,7 @@ export class QuicForger {
     if (level === Level.application) {
       if (how.updates === true) {
         this.#application.confirmed = true
-        this.#application.onAcked(0)
+        this.#application.onAcked(number)
         this.#application.update()
       }
       writer.startShort(destination, number, -1, this.#application.keyPhase, false)
