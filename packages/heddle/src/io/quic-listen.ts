@@ -3,7 +3,7 @@ import { isIP } from 'node:net'
 import { NetworkError, UsageError, type Address, type ConnectionInfo, type HeddleError, type Instant } from '../http/index.ts'
 import { loadNative, type Native } from '../native/index.ts'
 import type { QuicApplication, QuicConnection, QuicOptions, QuicStreamHandler } from '../quic/index.ts'
-import type { Clock } from './clock.ts'
+import { Alarm, type Clock } from './clock.ts'
 import { nextConnectionId } from './connection-facts.ts'
 import { checkNumber, type ListenerCounters } from './listen.ts'
 import { QuicServerTls } from './quic-server-tls.ts'
@@ -57,13 +57,18 @@ export interface QuicListener {
   readonly bytesWritten: number
   /** As `Listener.updateTls`. */
   updateTls(tls: TlsServerOptions): void
-  /** Takes no more connections, those that shake hands included: they are told CONNECTION_REFUSED. What stands goes on. */
+  /** Takes no more connections: they are told CONNECTION_REFUSED, and handshakes that go on have 1 s to end. What stands goes on. */
   stop(): void
+  /** Handshakes that go on come to nothing; their clients are told CONNECTION_REFUSED. */
+  refuseHandshakes(): void
   /** Everything ends, and the port is free. */
   close(error: HeddleError): Promise<void>
   ref(): void
   unref(): void
 }
+
+/** ms that handshakes have when no more are begun. */
+const grace = 1_000
 
 /** Waits for the end of a handshake, and puts the application in its place then. */
 class Arriving implements QuicApplication {
@@ -118,6 +123,8 @@ class NativeListener implements QuicListener {
   #accepted: number
   #handshakesRefused: number
   #handshakesFailed: number
+  /** Until handshakes that were going on when it stopped are refused. */
+  readonly #grace: Alarm
   /** The process may end though it listens, once no connection is left. */
   #isUnref: boolean
 
@@ -132,6 +139,7 @@ class NativeListener implements QuicListener {
     this.#accepted = 0
     this.#handshakesRefused = 0
     this.#handshakesFailed = 0
+    this.#grace = new Alarm(() => this.refuseHandshakes())
     this.#isUnref = false
   }
 
@@ -232,11 +240,18 @@ class NativeListener implements QuicListener {
   stop(): void {
     const driver = this.#driver
     if (driver === undefined || driver.endpoint.closed) return
+    const { clock } = this.#options
     driver.endpoint.closed = true
-    this.#handshakesRefused += driver.endpoint.refuseHandshakes()
+    // To a client it may be over already, and its first request under way.
+    clock.set(this.#grace, clock.now() + grace)
+  }
+
+  refuseHandshakes(): void {
+    this.#handshakesRefused += this.#driver?.endpoint.refuseHandshakes() ?? 0
   }
 
   async close(error: HeddleError): Promise<void> {
+    this.#options.clock.clear(this.#grace)
     await this.#driver?.close(error)
     this.#tls.close()
   }

@@ -63,7 +63,9 @@ export class Ending {
     const what = isApplication ? `error 0x${code.toString(16)}` : transportErrorName(code)
     const message = `the peer closed the QUIC connection: ${what}${reason === '' ? '' : `, ${reason}`}`
     const isTls = !isApplication && code >= TransportError.cryptoError && code < TransportError.cryptoError + 256
-    const facts = { wireCode: code, scope: 'connection' } as const
+    // RFC 9000 §20.1: a server that refuses a connection looks at nothing that comes by it.
+    const unprocessed = !isApplication && code === TransportError.connectionRefused
+    const facts = { wireCode: code, scope: 'connection', unprocessed } as const
     this.#tell(isTls ? new NetworkError('TLS_FAILED', message, facts) : new PeerError('PEER_CLOSED', message, facts))
   }
 

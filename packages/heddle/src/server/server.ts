@@ -173,6 +173,7 @@ export class Server implements AsyncDisposable {
   /** The deadline of `close` has come. */
   #cut(): void {
     this.#connections.abort(new HeddleError('SHUTDOWN', 'the server is closing'))
+    this.#quic?.refuseHandshakes()
     // The engines' last words leave first.
     this.#clock.soon(() => this.#clock.soon(() => this.#listener?.destroyConnections()))
   }
