@@ -4,6 +4,7 @@ import { Agent, H2CClient, type Dispatcher } from 'undici'
 import { NodeClient, type Answer as NodeAnswer, type Asked as NodeAsked } from '../../heddle/test/node-client.ts'
 import { GoClient } from './go-peer.ts'
 import type { Folder } from './stage.ts'
+import type { ToldClient } from './told-client.ts'
 
 /** How a client reaches a server. */
 export type Way = 'h1' | 'h2c' | 'https' | 'h2'
@@ -29,7 +30,7 @@ export interface PeerClient {
 }
 
 /** What some clients cannot do: see {@link PeerClient.lacks}. */
-export type Lack = 'request trailers' | 'response trailers' | 'informational responses' | 'expect' | 'one connection'
+export type Lack = 'HEAD' | 'request trailers' | 'response trailers' | 'informational responses' | 'expect' | 'one connection'
 
 /** How a test gets a client to `port`, by `way`. */
 export type ClientMaker = (t: TestContext, way: Way, port: number, folder: Folder) => PeerClient
@@ -102,7 +103,8 @@ export const undiciClient: ClientMaker = (t, way, port, { authority }) => {
 const local = ((_host: string, _options: unknown, done: (error: null, addresses: { address: string; family: number }[]) => void) =>
   done(null, [{ address: '127.0.0.1', family: 4 }])) as never
 
-interface GoAnswer {
+/** What the programs of other languages say came of a request. */
+export interface ToldAnswer {
   readonly ID: number
   readonly Error: string
   readonly Status: number
@@ -110,42 +112,45 @@ interface GoAnswer {
   readonly Content: string | null
   readonly Trailers: [string, string][] | null
   readonly Informational: string[] | null
+  /** The TLS session is one of before. */
+  readonly Resumed?: boolean
+}
+
+/** Makes a request by such a program. */
+export async function askBy(client: ToldClient<object, ToldAnswer>, asked: Asked): Promise<Answer & { readonly resumed: boolean }> {
+  const { method = 'GET', path = '/', headers = {}, body, streamed = false, trailers, abortAfter = -1, abortIn = 0 } = asked
+  const answer = await client.carryOut({
+    Method: method,
+    Path: path,
+    // It announces trailers by itself.
+    Headers: Object.entries(headers)
+      .filter(([name]) => name !== 'trailer')
+      .flatMap(([name, value]) => [value].flat().map((one) => [name, one])),
+    Content: Buffer.from(body ?? '').toString('base64'),
+    Has: body !== undefined,
+    Streamed: streamed,
+    Trailers: trailers === undefined ? null : Object.entries(trailers),
+    AbortAfter: abortAfter === Infinity ? -1 : abortAfter,
+    AbortIn: abortIn,
+  })
+  if (answer.Error !== '') throw new Error(answer.Error)
+  const whole = Buffer.from(answer.Content ?? '', 'base64')
+  return {
+    status: answer.Status,
+    headers: joined(answer.Headers),
+    body: whole,
+    text: whole.toString(),
+    trailers: joined(answer.Trailers ?? []),
+    informational: answer.Informational ?? [],
+    resumed: answer.Resumed ?? false,
+  }
 }
 
 /** Go's net/http; for `golang.org/x/net/http2` itself, `ofX`. */
 export function goClient(ofX = false): ClientMaker {
   return (t, way, port, folder) => {
-    const client = new GoClient<object, GoAnswer>(t, 'http-client', ofX ? `x${way}` : way, port, folder)
-    return {
-      lacks: [],
-      ask: async ({ method = 'GET', path = '/', headers = {}, body, streamed = false, trailers, abortAfter = -1, abortIn = 0 }) => {
-        const answer = await client.carryOut({
-          Method: method,
-          Path: path,
-          // It announces trailers by itself.
-          Headers: Object.entries(headers)
-            .filter(([name]) => name !== 'trailer')
-            .flatMap(([name, value]) => [value].flat().map((one) => [name, one])),
-          Content: Buffer.from(body ?? '').toString('base64'),
-          Has: body !== undefined,
-          Streamed: streamed,
-          Trailers: trailers === undefined ? null : Object.entries(trailers),
-          AbortAfter: abortAfter === Infinity ? -1 : abortAfter,
-          AbortIn: abortIn,
-        })
-        if (answer.Error !== '') throw new Error(answer.Error)
-        const whole = Buffer.from(answer.Content ?? '', 'base64')
-        return {
-          status: answer.Status,
-          headers: joined(answer.Headers),
-          body: whole,
-          text: whole.toString(),
-          trailers: joined(answer.Trailers ?? []),
-          informational: answer.Informational ?? [],
-        }
-      },
-      close: () => client.close(),
-    }
+    const client = new GoClient<object, ToldAnswer>(t, 'http-client', ofX ? `x${way}` : way, port, folder)
+    return { lacks: [], ask: (asked) => askBy(client, asked), close: () => client.close() }
   }
 }
 

@@ -8,10 +8,11 @@ import type { Folder } from './stage.ts'
 export type HeddleClient = PeerClient & { readonly client: Client }
 
 /** Heddle's `fetch`, and for requests with trailers, which `fetch` has no place for, the raw exchange below it. */
-export function heddleClient(t: TestContext, way: Way, port: number, { authority }: Folder): HeddleClient {
-  const client = new Client({ h2c: way === 'h2c', protocols: way === 'https' ? ['h1'] : ['h2', 'h1'], tls: { ca: authority } })
+export function heddleClient(t: TestContext, way: Way | 'h3', port: number, { authority }: Folder): HeddleClient {
+  const protocols = way === 'h3' ? (['h3'] as const) : way === 'https' ? (['h1'] as const) : (['h2', 'h1'] as const)
+  const client = new Client({ h2c: way === 'h2c', protocols, tls: { ca: authority } })
   t.after(() => client.destroy())
-  const origin = `${way === 'h2' || way === 'https' ? 'https' : 'http'}://127.0.0.1:${port}`
+  const origin = `${way === 'h1' || way === 'h2c' ? 'http' : 'https'}://127.0.0.1:${port}`
   return {
     client,
     lacks: [],

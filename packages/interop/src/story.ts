@@ -7,9 +7,9 @@ import { until } from './stage.ts'
 /** What is known of the place. */
 export interface Setting {
   /** The version the application is reached with; behind a gateway, the upstream's. */
-  readonly version: 'h1' | 'h2'
+  readonly version: 'h1' | 'h2' | 'h3'
   /** The version the client speaks. */
-  readonly spoken: 'h1' | 'h2'
+  readonly spoken: 'h1' | 'h2' | 'h3'
   /** What the server, or the gateway, does not do. */
   readonly lacks?: readonly Lack[]
 }
@@ -21,8 +21,10 @@ export async function tellStory(client: PeerClient, { version, spoken, lacks = [
   const hello = await client.ask({ path: '/hello?a=b' })
   assert.deepEqual([hello.status, hello.text], [200, `GET ${version}`])
 
-  const head = await client.ask({ method: 'HEAD', path: '/big' })
-  assert.deepEqual([head.status, head.body.length, head.headers['content-length']], [200, 0, `${content.length}`])
+  if (can('HEAD')) {
+    const head = await client.ask({ method: 'HEAD', path: '/big' })
+    assert.deepEqual([head.status, head.body.length, head.headers['content-length']], [200, 0, `${content.length}`])
+  }
 
   const big = await client.ask({ path: '/big' })
   assert.equal(big.headers['content-length'], `${content.length}`)

@@ -1,6 +1,6 @@
 /**
- * The programs that the tests talk to. What is missing is installed: by apt, or built from Go modules whose
- * versions and sums `go/` pins. What cannot be had is an error that says so: no test is left out for it.
+ * The programs that the tests talk to. What is missing is installed: by apt, built from Go modules whose
+ * versions and sums `go/` pins, or by pip as `python/` pins it. What cannot be had is an error that says so: no test is left out for it.
  */
 import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
@@ -9,17 +9,44 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 /** A program that a test needs. */
-export type Tool = 'curl' | 'nghttp' | 'h2load' | 'nginx' | 'chromium' | 'go' | 'h2spec' | 'h2specd' | 'peer' | 'websocket'
+export type Tool =
+  | 'curl'
+  | 'nghttp'
+  | 'h2load'
+  | 'nginx'
+  | 'chromium'
+  | 'go'
+  | 'h2spec'
+  | 'h2specd'
+  | 'peer'
+  | 'websocket'
+  | 'python'
+  | 'aioquic'
+  | 'gtlsclient'
 
 /** Every one of them. */
-export const tools: readonly Tool[] = ['curl', 'nghttp', 'h2load', 'nginx', 'chromium', 'go', 'h2spec', 'h2specd', 'peer', 'websocket']
+export const tools: readonly Tool[] = [
+  'curl',
+  'nghttp',
+  'h2load',
+  'nginx',
+  'chromium',
+  'go',
+  'h2spec',
+  'h2specd',
+  'peer',
+  'websocket',
+  'aioquic',
+  'gtlsclient',
+]
 
 /** What is built here is kept here, out of version control; `HEDDLE_INTEROP_TOOLS` puts it elsewhere. */
 const cache = process.env['HEDDLE_INTEROP_TOOLS'] ?? fileURLToPath(new URL('../.tools/', import.meta.url))
 const goFolder = fileURLToPath(new URL('../go/', import.meta.url))
+const pythonFolder = fileURLToPath(new URL('../python/', import.meta.url))
 
 /** The oldest Go that builds what `go/` pins. */
-const oldestGo = [1, 24] as const
+const oldestGo = [1, 26] as const
 
 const found = new Map<Tool, string>()
 
@@ -47,6 +74,12 @@ function provide(name: Tool): string {
     case 'h2spec':
     case 'h2specd':
       return built(name, 'h2spec', `github.com/summerwind/h2spec/cmd/${name}`)
+    case 'gtlsclient':
+      return fromApt(name, 'ngtcp2-client')
+    case 'python':
+      return fromApt('python3', 'python3')
+    case 'aioquic':
+      return pythonWith('requirements.txt')
     case 'peer':
     case 'websocket':
       return built(name, name, '.')
@@ -104,6 +137,32 @@ function built(program: string, folder: string, goPackage: string): string {
   })
   if (status !== 0)
     throw new Error(`interop: ${program} cannot be built from ${source}: ${error?.message ?? `go build ended with ${status}`}`)
+  return path
+}
+
+/** A Python that has what a file of `python/` lists, in a folder of its own, named after that list. */
+function pythonWith(list: string): string {
+  const base = found.get('python') ?? provide('python')
+  const wanted = join(pythonFolder, list)
+  const version = spawnSync(base, ['--version'], { encoding: 'utf8' }).stdout ?? ''
+  const sum = createHash('sha256').update(version).update(readFileSync(wanted)).digest('hex').slice(0, 16)
+  const place = join(cache, `python-${sum}`)
+  const path = join(place, 'bin', 'python')
+  const isWhole = join(place, 'is-whole')
+  if (existsSync(isWhole)) return path
+  console.error(`interop: installing what python/${list} lists`)
+  rmSync(place, { recursive: true, force: true })
+  // Debian has this module of Python's, and the pip in it, in a package of its own.
+  if (spawnSync(base, ['-c', 'import ensurepip, venv']).status !== 0) apt('python3-venv')
+  const steps = [
+    [base, '-m', 'venv', place],
+    [path, '-m', 'pip', 'install', '--quiet', '--disable-pip-version-check', '--only-binary=:all:', '--requirement', wanted],
+  ] as [string, ...string[]][]
+  for (const [program, ...words] of steps) {
+    const { status, error } = spawnSync(program, words, { stdio: ['ignore', 'ignore', 'inherit'], timeout: 600_000 })
+    if (status !== 0) throw new Error(`interop: ${[program, ...words].join(' ')}: ${error?.message ?? `ended with ${status}`}`)
+  }
+  writeFileSync(isWhole, '')
   return path
 }
 

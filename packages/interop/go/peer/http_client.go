@@ -31,6 +31,8 @@ type Asked struct {
 	AbortAfter int
 	// AbortIn is when to give up waiting for the answer, ms; 0: never.
 	AbortIn int
+	// Do is what a client of HTTP/3 does instead of a request.
+	Do string
 }
 
 // Answer is what came.
@@ -43,6 +45,8 @@ type Answer struct {
 	Content       []byte
 	Trailers      [][2]string
 	Informational []string
+	// Resumed tells whether the TLS session is one of before.
+	Resumed bool
 }
 
 func askHTTP() error {
@@ -51,17 +55,26 @@ func askHTTP() error {
 		return err
 	}
 	scheme := "http"
-	if *way == "https" || *way == "h2" {
+	if *way == "https" || *way == "h2" || *way == "h3" {
 		scheme = "https"
 	}
 	return orders(func(asked Asked) Answer {
+		if asked.Do != "" {
+			done, err := transport.(*quicClient).do(asked.Do, asked.Content)
+			return Answer{ID: asked.ID, Error: said(err), Content: []byte(done)}
+		}
 		answer, err := ask(transport, scheme+"://"+*address, asked)
 		answer.ID = asked.ID
-		if err != nil {
-			answer.Error = err.Error()
-		}
+		answer.Error = said(err)
 		return answer
 	})
+}
+
+func said(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
 }
 
 func transport() (http.RoundTripper, error) {
@@ -72,6 +85,9 @@ func transport() (http.RoundTripper, error) {
 				return new(net.Dialer).DialContext(ctx, network, addr)
 			},
 		}, nil
+	}
+	if *way == "h3" {
+		return newQUICClient()
 	}
 	made := &http.Transport{
 		Protocols:             new(http.Protocols),
@@ -138,6 +154,7 @@ func ask(transport http.RoundTripper, base string, asked Asked) (answer Answer, 
 	answer.Version = version(response.ProtoMajor)
 	answer.Status = response.StatusCode
 	answer.Headers = fields(response.Header)
+	answer.Resumed = response.TLS != nil && response.TLS.DidResume
 	if asked.AbortAfter >= 0 {
 		_, err = io.CopyN(io.Discard, response.Body, int64(asked.AbortAfter))
 		return answer, err

@@ -12,8 +12,8 @@ import (
 
 var content = bytes.Repeat([]byte("abcdefghijk"), 2_000_000/11+1)[:2_000_000]
 
-// serveHTTP is the application of the tests on net/http: HTTP/1.1, h2c with prior knowledge and h2.
-func serveHTTP() error {
+// application is what the tests ask for.
+func application() *http.ServeMux {
 	var cancelled atomic.Int64
 	mux := http.NewServeMux()
 	mux.HandleFunc("/hello", func(w http.ResponseWriter, r *http.Request) {
@@ -67,12 +67,16 @@ func serveHTTP() error {
 	mux.HandleFunc("/cancelled", func(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprint(w, cancelled.Load())
 	})
+	return mux
+}
 
+// serveHTTP is the application on net/http: HTTP/1.1, h2c with prior knowledge and h2.
+func serveHTTP() error {
 	plain, secure, err := listen()
 	if err != nil {
 		return err
 	}
-	server := &http.Server{Handler: mux, Protocols: new(http.Protocols)}
+	server := &http.Server{Handler: application(), Protocols: new(http.Protocols)}
 	server.Protocols.SetHTTP1(true)
 	server.Protocols.SetHTTP2(true)
 	server.Protocols.SetUnencryptedHTTP2(true)

@@ -14,22 +14,27 @@ import (
 	"net"
 	"os"
 	"sync"
+	"time"
 )
 
 var (
 	certFile = flag.String("cert", "", "file of the server's certificate")
 	keyFile  = flag.String("key", "", "file of its key")
 	caFile   = flag.String("ca", "", "file of the certificate to trust")
-	way      = flag.String("way", "h1", "how a client connects: h1, h2c, https, h2, or xh2c for golang.org/x/net/http2")
+	way      = flag.String("way", "h1", "how a client connects: h1, h2c, https, h2, h3, or xh2c for golang.org/x/net/http2")
 	maxAge   = flag.Duration("max-age", 0, "after which a gRPC server sends GOAWAY on a connection; 0: never")
 	minPing  = flag.Duration("min-ping", 0, "how often a gRPC server lets clients ping; 0: its default of 5 minutes")
+	retry    = flag.Bool("retry", false, "a QUIC server makes clients show first that they receive at their address")
+	idLength = flag.Int("id-length", 4, "octets in a connection id of QUIC")
+	idle     = flag.Duration("idle", 30*time.Second, "after which QUIC gives up a silent connection")
+	version2 = flag.Bool("version2", false, "a QUIC client begins with version 2 (RFC 9369)")
 	address  = flag.String("address", "", "host:port a client connects to")
 )
 
 func main() {
 	log.SetFlags(0)
 	if len(os.Args) < 2 {
-		log.Fatal("peer: which one? http-server, http-client, grpc-server or grpc-client")
+		log.Fatal("peer: which one? http-server, http-client, quic-server, grpc-server or grpc-client")
 	}
 	if err := flag.CommandLine.Parse(os.Args[2:]); err != nil {
 		log.Fatal(err)
@@ -38,6 +43,8 @@ func main() {
 	switch os.Args[1] {
 	case "http-server":
 		err = serveHTTP()
+	case "quic-server":
+		err = serveQUIC()
 	case "http-client":
 		err = askHTTP()
 	case "grpc-server":
