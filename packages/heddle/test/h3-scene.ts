@@ -1,12 +1,57 @@
 /** A server of HTTP/3 on loopback, and clients of it. */
 import assert from 'node:assert/strict'
 import type { TestContext } from 'node:test'
+import type { Instant } from '../src/http/index.ts'
+import { systemClock, type Alarm, type Clock } from '../src/io/index.ts'
 import { serve, type FetchHandler, type Server, type ServeOptions } from '../src/server/index.ts'
 import { makeAuthority, makeCertificate, type Certificate } from '../src/testing/certificate.ts'
 import { Http3Client, Http3Port, type Http3ClientOptions } from './h3-client.ts'
 
 export const authority: Certificate = makeAuthority()
 export const localhost: Certificate = makeCertificate({ names: ['localhost'], ca: authority, ipAddresses: ['127.0.0.1', '::1'] })
+
+/** The system's clock, in which time can be skipped: alarms that were for then are due at once. */
+export class SkippingClock implements Clock {
+  readonly #clock: Clock
+  readonly #deadlines: Map<Alarm, Instant>
+  #skipped: number
+
+  constructor() {
+    this.#clock = systemClock()
+    this.#deadlines = new Map()
+    this.#skipped = 0
+  }
+
+  /** `ms` pass at once. */
+  skip(ms: number): void {
+    this.#skipped += ms
+    for (const [alarm, deadline] of this.#deadlines) {
+      if (alarm.list === undefined) this.#deadlines.delete(alarm)
+      else this.#clock.set(alarm, deadline - this.#skipped)
+    }
+  }
+
+  now(): Instant {
+    return this.#clock.now() + this.#skipped
+  }
+  httpDate(): string {
+    return this.#clock.httpDate()
+  }
+  wallTime(): number {
+    return this.#clock.wallTime() + this.#skipped
+  }
+  set(alarm: Alarm, deadline: Instant): void {
+    this.#deadlines.set(alarm, deadline)
+    this.#clock.set(alarm, deadline - this.#skipped)
+  }
+  clear(alarm: Alarm): void {
+    this.#deadlines.delete(alarm)
+    this.#clock.clear(alarm)
+  }
+  soon(task: () => void): void {
+    this.#clock.soon(task)
+  }
+}
 
 export interface Http3Scene {
   readonly server: Server

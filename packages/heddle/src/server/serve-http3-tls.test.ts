@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { X509Certificate } from 'node:crypto'
 import { test, type TestContext, type TestOptions } from 'node:test'
 import { runInNewContext } from 'node:vm'
-import { NetworkError, UsageError, type HeddleError } from '../http/index.ts'
+import { NetworkError, UsageError } from '../http/index.ts'
 import { makeAuthority, makeCertificate, type Certificate } from '../testing/index.ts'
 import { Http3Client, noHttp3, type Http3ClientOptions } from '../../test/h3-client.ts'
 import { authority, localhost, serveHttp3, until, type Http3Scene } from '../../test/h3-scene.ts'
@@ -94,18 +94,6 @@ test('a callback that fails, and identities that cannot be used, fail their hand
   assert.match(String(told[3]), /minVersion is the same for all names/)
   assert.equal(scene.server.stats().handshakesFailed, 4)
   assert.equal(scene.server.stats().handshakes, 0)
-})
-
-test('a callback that never answers takes its handshake, which ends with its time', quick, async (t) => {
-  const scene = await serving(t, { sniCallback: () => new Promise(() => {}) }, { handshakeTimeout: 300 })
-  const client = scene.connect()
-  client.ready.catch(() => {})
-  await until(() => scene.server.stats().handshakes === 1, 'the handshake')
-  assert.deepEqual([scene.server.stats().connections, scene.server.stats().idleConnections], [1, 0])
-  await until(() => scene.server.stats().handshakesFailed === 1, 'its end')
-  assert.deepEqual([scene.server.stats().handshakes, scene.server.stats().connections], [0, 0])
-  const [error] = scene.told as HeddleError[]
-  assert.deepEqual([error?.code, (error?.cause as HeddleError).code], ['TLS_FAILED', 'CONNECT_TIMEOUT'])
 })
 
 test('clients that refuse the certificate, and those that speak another protocol, are counted', quick, async (t) => {

@@ -245,40 +245,6 @@ test('a client may have as many requests at once as it is told, and the next wai
   assert.ok((await Promise.all(answers)).every(({ text }) => text === 'done'))
 })
 
-test('time limits end what keeps the server waiting', quick, async (t) => {
-  const reasons: unknown[] = []
-  const { connect: dial, server } = await serveHttp3(
-    t,
-    async (request) => {
-      if (new URL(request.url).pathname === '/endless') {
-        request.signal.addEventListener('abort', () => reasons.push(request.signal.reason))
-        const chunk = new Uint8Array(65_536)
-        return new Response(new ReadableStream({ pull: (controller) => controller.enqueue(chunk) }))
-      }
-      return new Response(await request.text().catch((error: unknown) => (reasons.push(error), 'late')))
-    },
-    { http3: { bodyTimeout: 300, sendTimeout: 500, idleTimeout: 1_500 } },
-  )
-  const slow = dial().start({ method: 'POST', headers: { 'content-length': '10' } }, false)
-  slow.out.write('half')
-  await until(() => reasons.length === 1, 'bodyTimeout')
-  await assert.rejects(slow.response)
-  const reader = dial({ http3: { limits: { streamWindow: 65_536 } }, quic: { initialMaxStreamData: 65_536 } })
-  const { content } = await reader.start({ path: '/endless' }, true).response
-  const [error] = (await once(content, 'error')) as [HeddleError]
-  assert.equal(error.code, 'PEER_CLOSED', 'every stream was stalled')
-  assert.deepEqual(
-    reasons.map((reason) => (reason as HeddleError).code),
-    ['BODY_TIMEOUT', 'SEND_TIMEOUT'],
-  )
-  // Idle clients are told, and the connections are over.
-  const idle = dial()
-  await idle.ask({ path: '/x' })
-  assert.equal(await idle.closed, undefined)
-  assert.deepEqual(idle.goaways, [0])
-  await until(() => server.stats().connections === 0, 'idleTimeout')
-})
-
 test('more connections than maxConnections are refused, those of TCP counted with them', quick, async (t) => {
   const { connect: dial, server } = await serveHttp3(t, fetch, { maxConnections: 2 })
   const first = dial()
