@@ -268,6 +268,6 @@ describe('a gateway with HTTP/3', { skip }, () => {
       const unknown = await probe(context, port)
       // TLS 1.3 refuses it when it thinks that it is done.
       await unknown.answer(await unknown.request(lines('GET', '/')))
-    }, /certificate required/)
+    }, /certificate_required/)
   })
 })

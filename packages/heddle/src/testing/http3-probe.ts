@@ -27,13 +27,18 @@ export interface Http3ProbeOptions {
   readonly quic?: Partial<QuicOptions>
 }
 
-/** A stream whose octets are kept, and given credit for only while `reads`. */
+/** A stream that gives credit only while it `reads`. */
 export class ProbeStream extends PeerStream {
   reads = true
+  /** False: what comes is counted and forgotten. */
+  keeps = true
+  /** Octets that came. */
+  count = 0
   #held = 0
 
   override onData(buffer: Uint8Array, start: number, limit: number, fin: boolean): void {
-    this.received = Buffer.concat([this.received, buffer.subarray(start, limit)])
+    if (this.keeps) this.received = Buffer.concat([this.received, buffer.subarray(start, limit)])
+    this.count += limit - start
     if (fin) this.ended = true
     this.#held += limit - start
     if (this.reads) this.read()
