@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { IncomingMessage as NodeIncomingMessage, ServerResponse as NodeServerResponse, type ServerResponse } from 'node:http'
 import { test } from 'node:test'
+import { noHttp3 } from '../../test/h3-client.ts'
 import { onAll, open, until, watch } from './listener-stage.test.ts'
 
 onAll('a client that leaves within its request is noticed', async (t, backend) => {
@@ -46,38 +47,42 @@ onAll('a client that leaves within the response is noticed, and a listener for e
   response.end('and more')
 })
 
-for (const backend of ['h1', 'h2c'] as const) {
-  test(`what a callback or listener throws at the end keeps nobody else from being told (${backend})`, { timeout: 20_000 }, async (t) => {
-    const log: string[] = []
-    const failures = [new Error('of a callback'), new Error('of a listener')]
-    const { client, told } = await open(t, backend, (request, response) => {
-      request.on('error', () => {})
-      request.socket.on('close', () => log.push('socket close'))
-      response.on('close', () => log.push('response close'))
-      if (request.url === '/listener')
-        response.on('close', () => {
-          throw failures[1]
-        })
-      let more = true
-      while (more) more = response.write(Buffer.alloc(1_000_000))
-      if (request.url === '/callback')
-        response.write('x', () => {
-          throw failures[0]
-        })
-      response.write('y', (error) => log.push(error instanceof Error ? 'not sent' : 'sent'))
-    })
-    for (const path of ['/callback', '/listener']) {
-      const talk = client.start({ path }, true)
-      talk.out.end()
-      const { content } = await talk.response
-      content.on('error', () => {})
-      talk.abort()
-      await until(() => log.includes('socket close'), 'the end')
-      assert.deepEqual(log.splice(0), ['not sent', 'response close', 'socket close'], path)
-    }
-    await until(() => told.length === 2, 'onError')
-    assert.deepEqual(told, failures)
-  })
+for (const backend of ['h1', 'h2c', 'h3'] as const) {
+  test(
+    `what a callback or listener throws at the end keeps nobody else from being told (${backend})`,
+    { timeout: 20_000, skip: backend === 'h3' && noHttp3 },
+    async (t) => {
+      const log: string[] = []
+      const failures = [new Error('of a callback'), new Error('of a listener')]
+      const { client, told } = await open(t, backend, (request, response) => {
+        request.on('error', () => {})
+        request.socket.on('close', () => log.push('socket close'))
+        response.on('close', () => log.push('response close'))
+        if (request.url === '/listener')
+          response.on('close', () => {
+            throw failures[1]
+          })
+        let more = true
+        while (more) more = response.write(Buffer.alloc(1_000_000))
+        if (request.url === '/callback')
+          response.write('x', () => {
+            throw failures[0]
+          })
+        response.write('y', (error) => log.push(error instanceof Error ? 'not sent' : 'sent'))
+      })
+      for (const path of ['/callback', '/listener']) {
+        const talk = client.start({ path }, true)
+        talk.out.end()
+        const { content } = await talk.response
+        content.on('error', () => {})
+        talk.abort()
+        await until(() => log.includes('socket close'), 'the end')
+        assert.deepEqual(log.splice(0), ['not sent', 'response close', 'socket close'], path)
+      }
+      await until(() => told.length === 2, 'onError')
+      assert.deepEqual(told, failures)
+    },
+  )
 }
 
 onAll('either stream can be destroyed', async (t, backend) => {
@@ -222,71 +227,83 @@ onAll('the objects may be given other prototypes, as Express does', async (t, ba
   assert.ok(log.includes('response finish'))
 })
 
-for (const backend of ['h1', 'h2c'] as const) {
-  test(`what a listener throws is a 500, or cuts the response, and is told (${backend})`, { timeout: 20_000 }, async (t) => {
-    const { client, told } = await open(t, backend, async (request, response) => {
-      if (request.url === '/later') await new Promise((resolve) => setTimeout(resolve, 5))
-      if (request.url === '/cut') {
-        response.write('a part')
-        await new Promise((resolve) => setTimeout(resolve, 5))
-      }
-      response.setHeader('x-secret', '1')
-      throw new Error(`thrown at ${request.url}`)
-    })
-    for (const path of ['/now', '/later']) {
-      const answer = await client.ask({ path })
-      assert.deepEqual([answer.status, answer.text, answer.headers['x-secret']], [500, 'Internal Server Error\n', undefined])
-    }
-    await assert.rejects(client.ask({ path: '/cut' }))
-    // setHeader after the head threw first.
-    assert.deepEqual(
-      told.map((error) => (error as Error).message),
-      ['thrown at /now', 'thrown at /later', 'Cannot set headers after they are sent to the client'],
-    )
-  })
-
-  test(`a response that is not what it declared is cut and told (${backend})`, { timeout: 20_000 }, async (t) => {
-    const errors: string[] = []
-    const { client, told } = await open(t, backend, (request, response) => {
-      response.setHeader('content-length', 5)
-      if (request.url === '/more') response.on('error', (error) => errors.push(error.message))
-      response.write(request.url === '/more' ? 'too much' : 'few')
-      response.end()
-    })
-    await assert.rejects(client.ask({ path: '/more' }))
-    await until(() => errors.length > 0, 'the error')
-    assert.match(errors[0] as string, /content-length is 5|more content/)
-    await assert.rejects(client.ask({ path: '/less' }))
-    await until(() => told.length > 0, 'onError')
-  })
-
-  test(`an error thrown while the engine runs ends its exchange and no more (${backend})`, { timeout: 20_000 }, async (t) => {
-    let chunks = 0
-    const { client, told } = await open(t, backend, (request, response) => {
-      if (request.method === 'GET') {
-        response.end('fine')
-        return
-      }
-      request.on('data', () => {
-        // The first comes from Node's stream, in a tick of its own, the others right from the engine.
-        if (++chunks === 2) throw new Error('in data')
+for (const backend of ['h1', 'h2c', 'h3'] as const) {
+  test(
+    `what a listener throws is a 500, or cuts the response, and is told (${backend})`,
+    { timeout: 20_000, skip: backend === 'h3' && noHttp3 },
+    async (t) => {
+      const { client, told } = await open(t, backend, async (request, response) => {
+        if (request.url === '/later') await new Promise((resolve) => setTimeout(resolve, 5))
+        if (request.url === '/cut') {
+          response.write('a part')
+          await new Promise((resolve) => setTimeout(resolve, 5))
+        }
+        response.setHeader('x-secret', '1')
+        throw new Error(`thrown at ${request.url}`)
       })
-    })
-    const talk = client.start({ method: 'POST' }, false)
-    talk.out.write('x')
-    await until(() => chunks === 1, 'the first chunk')
-    talk.out.write('y')
-    await until(() => told.length > 0, 'onError')
-    assert.equal((told[0] as Error).message, 'in data')
-    await talk.response.then(
-      ({ status, content }) => {
-        assert.equal(status, 500)
-        content.resume()
-      },
-      () => {},
-    )
-    assert.equal((await client.ask()).text, 'fine')
-  })
+      for (const path of ['/now', '/later']) {
+        const answer = await client.ask({ path })
+        assert.deepEqual([answer.status, answer.text, answer.headers['x-secret']], [500, 'Internal Server Error\n', undefined])
+      }
+      await assert.rejects(client.ask({ path: '/cut' }))
+      // setHeader after the head threw first.
+      assert.deepEqual(
+        told.map((error) => (error as Error).message),
+        ['thrown at /now', 'thrown at /later', 'Cannot set headers after they are sent to the client'],
+      )
+    },
+  )
+
+  test(
+    `a response that is not what it declared is cut and told (${backend})`,
+    { timeout: 20_000, skip: backend === 'h3' && noHttp3 },
+    async (t) => {
+      const errors: string[] = []
+      const { client, told } = await open(t, backend, (request, response) => {
+        response.setHeader('content-length', 5)
+        if (request.url === '/more') response.on('error', (error) => errors.push(error.message))
+        response.write(request.url === '/more' ? 'too much' : 'few')
+        response.end()
+      })
+      await assert.rejects(client.ask({ path: '/more' }))
+      await until(() => errors.length > 0, 'the error')
+      assert.match(errors[0] as string, /content-length is 5|more content/)
+      await assert.rejects(client.ask({ path: '/less' }))
+      await until(() => told.length > 0, 'onError')
+    },
+  )
+
+  test(
+    `an error thrown while the engine runs ends its exchange and no more (${backend})`,
+    { timeout: 20_000, skip: backend === 'h3' && noHttp3 },
+    async (t) => {
+      let chunks = 0
+      const { client, told } = await open(t, backend, (request, response) => {
+        if (request.method === 'GET') {
+          response.end('fine')
+          return
+        }
+        request.on('data', () => {
+          // The first comes from Node's stream, in a tick of its own, the others right from the engine.
+          if (++chunks === 2) throw new Error('in data')
+        })
+      })
+      const talk = client.start({ method: 'POST' }, false)
+      talk.out.write('x')
+      await until(() => chunks === 1, 'the first chunk')
+      talk.out.write('y')
+      await until(() => told.length > 0, 'onError')
+      assert.equal((told[0] as Error).message, 'in data')
+      await talk.response.then(
+        ({ status, content }) => {
+          assert.equal(status, 500)
+          content.resume()
+        },
+        () => {},
+      )
+      assert.equal((await client.ask()).text, 'fine')
+    },
+  )
 }
 
 test('CONNECT is answered with 501 and reaches no listener', { timeout: 20_000 }, async (t) => {

@@ -3,16 +3,17 @@ import assert from 'node:assert/strict'
 import { createServer as createNodeServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { test, type TestContext } from 'node:test'
+import { Http3Client, noHttp3 } from '../../test/h3-client.ts'
 import { NodeClient } from '../../test/node-client.ts'
 import { serve } from '../server/index.ts'
 import { makeCertificate } from '../testing/index.ts'
 import { nodeListener, type RequestListener } from './index.ts'
 
-export type Backend = 'node:http' | 'h1' | 'h2c' | 'h2'
+export type Backend = 'node:http' | 'h1' | 'h2c' | 'h2' | 'h3'
 export type Listener = (request: IncomingMessage, response: ServerResponse) => unknown
 
 export interface Scene {
-  readonly client: NodeClient
+  readonly client: NodeClient | Http3Client
   readonly port: number
   readonly backend: Backend
   /** It is ours. */
@@ -41,11 +42,12 @@ export async function open(t: TestContext, backend: Backend, listener: Listener)
   const server = await serve({
     hostname: '127.0.0.1',
     onExchange: nodeListener(listener as RequestListener, { onError: (error) => void told.push(error) }),
-    ...(backend === 'h2' ? { tls: { cert: certificate.cert, key: certificate.key } } : undefined),
+    ...(backend === 'h2' || backend === 'h3' ? { tls: { cert: certificate.cert, key: certificate.key } } : undefined),
+    ...(backend === 'h3' ? { protocols: ['h3'] } : undefined),
   })
-  const client = new NodeClient(server.port, backend)
+  const client = backend === 'h3' ? new Http3Client({ port: server.port }) : new NodeClient(server.port, backend)
   t.after(async () => {
-    client.close()
+    await client.close()
     await server.close({ deadline: 0 })
     const { connections, exchanges } = server.stats()
     assert.deepEqual({ connections, exchanges }, { connections: 0, exchanges: 0 })
@@ -54,8 +56,8 @@ export async function open(t: TestContext, backend: Backend, listener: Listener)
 }
 
 export function onAll(name: string, story: (t: TestContext, backend: Backend) => Promise<void>): void {
-  for (const backend of ['node:http', 'h1', 'h2c', 'h2'] as const)
-    test(`${name} (${backend})`, { timeout: 20_000 }, (t) => story(t, backend))
+  for (const backend of ['node:http', 'h1', 'h2c', 'h2', 'h3'] as const)
+    test(`${name} (${backend})`, { timeout: 20_000, skip: backend === 'h3' && noHttp3 }, (t) => story(t, backend))
 }
 
 export async function until(condition: () => boolean, what: string): Promise<void> {

@@ -17,7 +17,7 @@ onAll('a request has its facts', async (t, backend) => {
     assert.equal(headers['content-type'], 'a/b', 'the first of two')
     assert.deepEqual(
       [(socket as { encrypted?: boolean }).encrypted, asked.connection === socket, response.socket === socket],
-      [backend === 'h2' ? true : undefined, true, true],
+      [backend === 'h2' || backend === 'h3' ? true : undefined, true, true],
     )
     assert.deepEqual([response.req === asked, response.statusCode, asked.socket.readable, response.writable], [true, 200, true, true])
     response.end()
@@ -31,8 +31,9 @@ onAll('a request has its facts', async (t, backend) => {
     },
   })
   assert.deepEqual(facts, ['GET', '/a?b=c', `127.0.0.1:${port}`, 'a=1; b=2', '1, 2', false, '127.0.0.1', port])
-  assert.equal(request.httpVersion, multiplexed ? '2.0' : '1.1')
-  assert.deepEqual([request.httpVersionMajor, request.httpVersionMinor], multiplexed ? [2, 0] : [1, 1])
+  const major = backend === 'h3' ? 3 : multiplexed ? 2 : 1
+  assert.equal(request.httpVersion, multiplexed ? `${major}.0` : '1.1')
+  assert.deepEqual([request.httpVersionMajor, request.httpVersionMinor], [major, multiplexed ? 0 : 1])
   await until(() => request.complete, 'complete')
 })
 

@@ -1,16 +1,17 @@
-/** Servers of WebSockets on real sockets: plain text and TLS, both versions, heddle's clients and Node's own. */
+/** Servers of WebSockets on real sockets: plain text and TLS, every version, heddle's clients and Node's own. */
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { test, type TestContext } from 'node:test'
 import { Client } from '../client/index.ts'
 import { Response, serve, type Server } from '../server/index.ts'
 import { makeCertificate, Random } from '../testing/index.ts'
+import { noHttp3 } from '../../test/h3-client.ts'
 import { connect } from './connect.ts'
 import { HandshakeError } from './handshake-error.ts'
 import type { Closed } from './socket-handler.ts'
 import { upgrade, type FetchUpgradeOptions } from './upgrade.ts'
 
-const ways = ['h1', 'h2c', 'wss h1', 'wss h2'] as const
+const ways = ['h1', 'h2c', 'wss h1', 'wss h2', 'wss h3'] as const
 type Way = (typeof ways)[number]
 
 interface Scene {
@@ -31,6 +32,7 @@ async function open(t: TestContext, way: Way, options: FetchUpgradeOptions = {})
     hostname: '127.0.0.1',
     websocket: true,
     ...(secure ? { tls: { cert, key } } : undefined),
+    ...(way === 'wss h3' ? { protocols: ['h3', 'h2'] } : undefined),
     onError: (error) => assert.fail(String(error)),
     fetch(request, info) {
       const { pathname } = new URL(request.url)
@@ -45,7 +47,7 @@ async function open(t: TestContext, way: Way, options: FetchUpgradeOptions = {})
     },
   })
   const client = new Client({
-    protocols: way === 'h1' || way === 'wss h1' ? ['h1'] : ['h2'],
+    protocols: [way.includes('h1') ? 'h1' : way.includes('h2') ? 'h2' : 'h3'],
     h2c: way === 'h2c',
     tls: { ca: cert },
   })
@@ -59,13 +61,17 @@ async function open(t: TestContext, way: Way, options: FetchUpgradeOptions = {})
 }
 
 for (const way of ways) {
-  test(`${way}: messages of all sizes come back as they went, many at a time`, { timeout: 60_000 }, async (t) => {
+  const skip = way === 'wss h3' && noHttp3
+  test(`${way}: messages of all sizes come back as they went, many at a time`, { timeout: 60_000, skip }, async (t) => {
     for (const deflate of [false, true]) {
       const { client, url, ends } = await open(t, way, { deflate })
       const random = new Random(11)
       const echo = async (): Promise<void> => {
         await using socket = await connect(`${url}/chat?a=1`, { client })
-        assert.deepEqual([socket.version, socket.extensions !== ''], [way.includes('h2') ? 'h2' : 'h1', deflate])
+        assert.deepEqual(
+          [socket.version, socket.extensions !== ''],
+          [way.includes('h2') ? 'h2' : way.includes('h3') ? 'h3' : 'h1', deflate],
+        )
         const sent = Array.from({ length: 40 }, (_, i) => {
           const size = random.pick([0, 1, 125, 126, 1000, 65_535, 65_536, 300_000])
           return i % 2 === 0 ? random.bytes(size) : 'ä€𝄞x'.repeat(size >> 3)
@@ -82,7 +88,7 @@ for (const way of ways) {
     }
   })
 
-  test(`${way}: a refusal, a page and a WebSocket; and the server stops`, { timeout: 30_000 }, async (t) => {
+  test(`${way}: a refusal, a page and a WebSocket; and the server stops`, { timeout: 30_000, skip }, async (t) => {
     const { client, url, server } = await open(t, way)
     const refused: unknown = await connect(url, { client, origin: 'https://evil.example' }).catch((error: unknown) => error)
     assert.ok(refused instanceof HandshakeError && refused.status === 403, String(refused))

@@ -1,10 +1,12 @@
-/** The server of the package ws, over both versions, with heddle's own clients. What programs for ws do on both is told in the interop tests. */
+/** The server of the package ws, over every version, with heddle's own clients. What programs for ws do is told in the interop tests. */
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { test, type TestContext } from 'node:test'
 import { Client } from '../client/index.ts'
-import { createServer, type IncomingMessage, type NodeServer, type UpgradeSocket } from '../node/index.ts'
+import { createServer, type IncomingMessage, type NodeServer, type NodeServerOptions, type UpgradeSocket } from '../node/index.ts'
 import type { Address, HeddleError } from '../http/index.ts'
+import { makeCertificate } from '../testing/index.ts'
+import { noHttp3 } from '../../test/h3-client.ts'
 import { connect } from './connect.ts'
 import type { ConnectOptions } from './connect-options.ts'
 import { HandshakeError } from './handshake-error.ts'
@@ -13,7 +15,9 @@ import type { Socket } from './socket.ts'
 import { WebSocketServer } from './ws-server.ts'
 import type { VerifyInfo, WebSocketServerOptions } from './ws-options.ts'
 
-type Version = 'h1' | 'h2'
+type Version = 'h1' | 'h2' | 'h3'
+
+const { cert, key } = makeCertificate({ names: ['localhost'], ipAddresses: ['127.0.0.1'] })
 
 interface Scene {
   readonly wss: WebSocketServer
@@ -26,18 +30,26 @@ interface Scene {
   refused(options?: ConnectOptions, path?: string): Promise<number>
 }
 
-function onBoth(name: string, story: (t: TestContext, version: Version) => Promise<void>): void {
-  for (const version of ['h1', 'h2'] as const) test(`${name} (${version})`, { timeout: 20_000 }, (t) => story(t, version))
+function onAll(name: string, story: (t: TestContext, version: Version) => Promise<void>): void {
+  for (const version of ['h1', 'h2', 'h3'] as const)
+    test(`${name} (${version})`, { timeout: 20_000, skip: version === 'h3' && noHttp3 }, (t) => story(t, version))
+}
+
+function optionsOf(version: Version): NodeServerOptions {
+  return version === 'h3' ? { protocols: ['h3'], tls: { cert, key } } : {}
 }
 
 function clientOf(version: Version): Client {
+  if (version === 'h3') return new Client({ protocols: ['h3'], tls: { ca: cert } })
   return new Client(version === 'h2' ? { h2c: true, protocols: ['h2'] } : {})
 }
 
 /** A server of its own, or one around which `noServer` is used. */
 async function open(t: TestContext, version: Version, options: WebSocketServerOptions = {}): Promise<Scene> {
   const told: unknown[] = []
-  const server = createServer({ onError: (error) => void told.push(error) }, (_request, response) => response.end('a page'))
+  const server = createServer({ onError: (error) => void told.push(error), ...optionsOf(version) }, (_request, response) =>
+    response.end('a page'),
+  )
   const wss = new WebSocketServer({ server, ...options })
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
@@ -48,7 +60,7 @@ async function open(t: TestContext, version: Version, options: WebSocketServerOp
     assert.deepEqual([server.stats()?.connections, server.stats()?.exchanges], [0, 0])
     assert.equal(wss.clients?.size ?? 0, 0)
   })
-  const url = `ws://127.0.0.1:${(server.address() as Address).port}`
+  const url = `${version === 'h3' ? 'wss' : 'ws'}://127.0.0.1:${(server.address() as Address).port}`
   const visit = async (asked: ConnectOptions = {}, path = '/'): Promise<Socket> => {
     const socket = await connect(url + path, { client, ...asked })
     assert.equal(socket.version, version)
@@ -68,7 +80,7 @@ async function next(wss: WebSocketServer): Promise<NodeWebSocket> {
   return webSocket
 }
 
-onBoth('messages come with what they are, and leave as they are sent', async (t, version) => {
+onAll('messages come with what they are, and leave as they are sent', async (t, version) => {
   const { wss, visit } = await open(t, version, { perMessageDeflate: true })
   const got: unknown[] = []
   wss.on('connection', (webSocket: NodeWebSocket, request: IncomingMessage) => {
@@ -117,7 +129,7 @@ onBoth('messages come with what they are, and leave as they are sent', async (t,
   assert.deepEqual([code, reason], [1000, 'done'])
 })
 
-onBoth('bytes come as binaryType says', async (t, version) => {
+onAll('bytes come as binaryType says', async (t, version) => {
   const { wss, visit } = await open(t, version)
   const [ours, socket] = await Promise.all([next(wss), visit()])
   for (const [type, check] of [
@@ -135,7 +147,7 @@ onBoth('bytes come as binaryType says', async (t, version) => {
   socket.close()
 })
 
-onBoth('pings, pongs, pauses, and the end', async (t, version) => {
+onAll('pings, pongs, pauses, and the end', async (t, version) => {
   const { wss, visit } = await open(t, version)
   const [ours, socket] = await Promise.all([next(wss), visit()])
   const [[ping]] = (await Promise.all([once(ours, 'ping'), socket.ping('are you there')])) as [[Buffer], void]
@@ -176,7 +188,7 @@ onBoth('pings, pongs, pauses, and the end', async (t, version) => {
   ours.terminate()
 })
 
-onBoth('terminate, a client that has gone, and one that breaks the rules', async (t, version) => {
+onAll('terminate, a client that has gone, and one that breaks the rules', async (t, version) => {
   const { wss, visit } = await open(t, version)
   const [first, socket] = await Promise.all([next(wss), visit()])
   first.terminate()
@@ -199,7 +211,7 @@ onBoth('terminate, a client that has gone, and one that breaks the rules', async
   }
 })
 
-onBoth('listeners of the other kind', async (t, version) => {
+onAll('listeners of the other kind', async (t, version) => {
   const { wss, visit } = await open(t, version)
   const [ours, socket] = await Promise.all([next(wss), visit()])
   const log: unknown[] = []
@@ -226,7 +238,7 @@ onBoth('listeners of the other kind', async (t, version) => {
   assert.deepEqual(await closed, ['close', 4000, 'why', true])
 })
 
-onBoth('what listeners throw closes that WebSocket, and is told', async (t, version) => {
+onAll('what listeners throw closes that WebSocket, and is told', async (t, version) => {
   const thrown: unknown[] = []
   const { wss, told, visit } = await open(t, version, {
     onError: (error, webSocket) => thrown.push((error as Error).message, webSocket.readyState),
@@ -247,7 +259,7 @@ onBoth('what listeners throw closes that WebSocket, and is told', async (t, vers
   assert.match((told[0] as Error).message, /in connection/)
 })
 
-onBoth('upgrades are refused as the options say', async (t, version) => {
+onAll('upgrades are refused as the options say', async (t, version) => {
   const { wss, refused, visit } = await open(t, version, { path: '/here', origin: 'https://app.example', maxPayload: 10 })
   assert.equal(await refused({}, '/elsewhere'), 400)
   assert.equal(await refused({}, '/here/not'), 400)
@@ -265,7 +277,7 @@ onBoth('upgrades are refused as the options say', async (t, version) => {
   assert.deepEqual(seen, ['There is no WebSocket here.', '/elsewhere'])
 })
 
-onBoth('a promise is no decision: it would let everybody in', async (t, version) => {
+onAll('a promise is no decision: it would let everybody in', async (t, version) => {
   for (const verdict of [async () => false, () => Promise.reject(new Error('of the program'))]) {
     const { visit, told } = await open(t, version, { verifyClient: ((_info: VerifyInfo) => verdict()) as never })
     await assert.rejects(visit())
@@ -274,7 +286,7 @@ onBoth('a promise is no decision: it would let everybody in', async (t, version)
   }
 })
 
-onBoth('verifyClient decides, at once or later', async (t, version) => {
+onAll('verifyClient decides, at once or later', async (t, version) => {
   let decide: (...parameters: never[]) => unknown = () => true
   const infos: unknown[] = []
   const { visit } = await open(t, version, {
@@ -285,7 +297,7 @@ onBoth('verifyClient decides, at once or later', async (t, version) => {
   })
   decide = (done: (ok: boolean) => void) => setTimeout(() => done(true), 5)
   ;(await visit({ origin: 'https://a.example' }, '/x')).close()
-  assert.deepEqual(infos, ['https://a.example', false, '/x'])
+  assert.deepEqual(infos, ['https://a.example', version === 'h3', '/x'])
   decide = (done: (...all: unknown[]) => void) => {
     done(false, 403, 'Not you', { 'x-why': 'because' })
     done(true)
@@ -309,7 +321,7 @@ onBoth('verifyClient decides, at once or later', async (t, version) => {
   ;(await simple.visit({ origin: 'https://b.example' })).close()
 })
 
-onBoth('subprotocols, headers, a class of one’s own', async (t, version) => {
+onAll('subprotocols, headers, a class of one’s own', async (t, version) => {
   class Own extends NodeWebSocket {
     readonly born: string = 'here'
   }
@@ -340,7 +352,7 @@ onBoth('subprotocols, headers, a class of one’s own', async (t, version) => {
   await assert.rejects(visit())
 })
 
-onBoth('a server that closes ends its WebSockets with 1001', async (t, version) => {
+onAll('a server that closes ends its WebSockets with 1001', async (t, version) => {
   const { wss, server, visit } = await open(t, version)
   const sockets = await Promise.all([visit(), visit(), visit()])
   const closed = once(server, 'close')
@@ -350,12 +362,12 @@ onBoth('a server that closes ends its WebSockets with 1001', async (t, version) 
   assert.equal(wss.clients?.size, 0)
 })
 
-onBoth('a server that has no server of its own takes what it is given', async (t, version) => {
+onAll('a server that has no server of its own takes what it is given', async (t, version) => {
   const wss = new WebSocketServer({ noServer: true, clientTracking: false })
   const other = new WebSocketServer({ noServer: true })
   assert.equal(wss.clients, undefined)
   assert.throws(() => wss.address(), /noServer/)
-  const server = createServer()
+  const server = createServer(optionsOf(version))
   const told: unknown[] = []
   server.on('upgrade', (request: IncomingMessage, socket: UpgradeSocket, head: Buffer) => {
     if (request.url === '/nobody') return void socket.destroy()
@@ -372,7 +384,7 @@ onBoth('a server that has no server of its own takes what it is given', async (t
     client.destroy()
     await new Promise<void>((resolve) => server.close({ deadline: 0 }, () => resolve()))
   })
-  const url = `ws://127.0.0.1:${(server.address() as Address).port}`
+  const url = `${version === 'h3' ? 'wss' : 'ws'}://127.0.0.1:${(server.address() as Address).port}`
   for (const path of ['/', '/other']) assert.equal((await (await connect(url + path, { client })).closed).code, 4000)
   await assert.rejects(connect(`${url}/nobody`, { client }))
   assert.deepEqual(told, ['wss', true, 'other', true])
