@@ -251,6 +251,8 @@ class Asking:
                 return await asyncio.wait_for(asyncio.shield(client.ended), 20)
             case "token":
                 return str(len(self.token))
+            case "retry":
+                return str(quic._retry_source_connection_id is not None)
             case "suite":
                 return quic.tls.key_schedule.cipher_suite.name
             case "table":

@@ -4,7 +4,9 @@ import { once } from 'node:events'
 import type { TestContext } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { askBy, type Answer, type Asked, type PeerClient, type ToldAnswer } from './clients.ts'
-import type { Folder } from './stage.ts'
+import type { Server } from 'heddle'
+import { openRelay } from './relay.ts'
+import { until, type Folder } from './stage.ts'
 import { ToldClient } from './told-client.ts'
 import { tool } from './tools.ts'
 
@@ -42,6 +44,14 @@ export function quicClient(t: TestContext, peer: QuicPeer, port: number, folder:
     },
     close: () => client.close(),
   }
+}
+
+/** Begins a handshake that does not go on: with a `maxHandshakes` of 10 others must show now that they receive at their address. */
+export async function halfHandshake(t: TestContext, server: Server, folder: Folder): Promise<void> {
+  const relay = await openRelay(t, server.port, { mute: true })
+  const client = quicClient(t, 'quic-go', relay.port, folder)
+  client.ask({ path: '/hello' }).catch(() => {})
+  await until(() => server.stats().handshakes === 1, 'a handshake to begin')
 }
 
 /** A server of HTTP/3 that runs the application. */
