@@ -129,12 +129,14 @@ class QuicDialling {
       interleave(addresses),
       clock,
       attemptDelay,
-      ({ address, family }, done) =>
-        new QuicAttempt(address, family, settings, (error, attempt) => {
+      ({ address, family }, done) => {
+        const attempt = new QuicAttempt(address, family, settings, (error, ready) => {
           // Whom it reached is not the server that was meant: its other addresses make that no better.
           if (error instanceof NetworkError && error.code === 'TLS_FAILED') this.#refused(error)
-          else done(error, attempt)
-        }),
+          else done(error, ready)
+        })
+        return { cancel: () => attempt.cancel() }
+      },
       (failures, attempt) => {
         if (attempt === undefined) this.#fail(connectError(this.#name, failures, undefined, 'QUIC connection'))
         else this.#succeed(attempt)
