@@ -113,8 +113,8 @@ export class UdpDriver implements UdpHandler {
     openTls: (transportParameters: Uint8Array, handler: TlsSessionHandler) => TlsSession,
   ): QuicConnection {
     const connection = this.endpoint.connect(this.#routeOf(peer), application, token, openTls, this.#clock.now())
-    this.#add(connection)
     this.#want(connection)
+    this.#plan()
     return connection
   }
 
@@ -190,7 +190,6 @@ export class UdpDriver implements UdpHandler {
 
   #want(connection: QuicConnection): void {
     this.#enlist(this.#driven.get(connection) ?? this.#add(connection))
-    this.#plan()
   }
 
   #enlist(driven: Driven): void {
