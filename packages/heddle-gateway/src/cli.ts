@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
-import { ConfigError, formatProblem, loadConfig, type Config } from './config/index.ts'
+import { ConfigError, formatProblem, loadConfig, type Config, type HttpVersion } from './config/index.ts'
 import { startDemo } from './demo/index.ts'
 import { startGateway, type Gateway } from './gateway.ts'
 import { Http3Error } from './http3-error.ts'
@@ -179,10 +179,19 @@ async function run(path: string): Promise<number> {
   const gateway = await startGateway(config)
   // Before anybody is told that it runs, and may want it to stop.
   const stopped = untilStopped(gateway, reloader(gateway, path))
-  for (const { name, url } of gateway.addresses) console.error(`heddle-gateway: listener ${name} on ${url}`)
+  gateway.addresses.forEach(({ name, url }, index) => {
+    const how = byUdp(config.listeners[index]?.protocols ?? [])
+    console.error(`heddle-gateway: listener ${name} on ${url}${how}`)
+  })
   if (gateway.adminUrl !== undefined) console.error(`heddle-gateway: admin on ${gateway.adminUrl}`)
   if (config.workers > 1) console.error(`heddle-gateway: ${config.workers} workers: ${gateway.pids.join(', ')}`)
   return stopped
+}
+
+/** What is to be said of a listener's HTTP/3. */
+function byUdp(protocols: readonly HttpVersion[]): string {
+  if (!protocols.includes('h3')) return ''
+  return protocols.length === 1 ? ', HTTP/3 only (UDP)' : ', HTTP/3 by UDP'
 }
 
 /**

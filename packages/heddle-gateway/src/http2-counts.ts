@@ -33,7 +33,8 @@ export function pastHttp2(counts: Http2Counts): Http2Counts {
   return { ...counts, connections: 0, streams: 0 }
 }
 
-function addCounts(a: Readonly<Record<string, number>>, b: Readonly<Record<string, number>>): Record<string, number> {
+/** Sums of counts by name. */
+export function addCounts(a: Readonly<Record<string, number>>, b: Readonly<Record<string, number>>): Record<string, number> {
   const sum = { ...a }
   for (const [name, count] of Object.entries(b)) sum[name] = (sum[name] ?? 0) + count
   return sum

@@ -156,7 +156,14 @@ export class Service {
             resetsSent: http2.resetsSent,
             resetsReceived: http2.resetsReceived,
           },
-          http3: { connections: http3.connections, streams: http3.exchanges, datagrams: http3.datagrams, writes: http3.writes },
+          http3: {
+            connections: http3.connections,
+            streams: http3.exchanges,
+            resetsSent: http3.resetsSent,
+            resetsReceived: http3.resetsReceived,
+            datagrams: http3.datagrams,
+            writes: http3.writes,
+          },
         }
       }),
       clusters: [...this.#clusters.values()].map((cluster) => cluster.stats()),

@@ -114,6 +114,10 @@ describe('clients that mean no good', { skip }, () => {
     equal(attacker.error.wireCode, Code.ExcessiveLoad)
     equal((await good.answer(await good.request(lines('GET', '/good')))).status, 200)
     deepEqual(await idle(gateway), [0, 0])
+    const { listeners, clusters } = await gateway.snapshot()
+    ok((listeners[0]?.http3.resetsReceived['H3_REQUEST_CANCELLED'] ?? 0) >= 200)
+    // What came to the upstream of it went away again.
+    equal(clusters[0]?.active, 0)
   })
 
   test('octets that are no QUIC, and handshakes that go nowhere', async (context) => {

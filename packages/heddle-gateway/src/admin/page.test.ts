@@ -105,7 +105,7 @@ function snapshotOf(requests: number): Snapshot {
         connections: 3,
         tunnels: 0,
         http2: { ...noHttp2, streams: 7 },
-        http3: { connections: 3, streams: 6 },
+        http3: { ...noHttp3, connections: 3, streams: 6, resetsReceived: { H3_REQUEST_CANCELLED: 2 } },
         endpoints: [out, failing, well],
       },
       {
@@ -164,7 +164,7 @@ test('the page draws what /metrics.json and /readyz say', async () => {
   assert.equal(elements.get('streams')?.hidden, false)
   assert.match(text('http2'), /clients of web\|1\|7\|10\|2\.5\|CANCEL 3\|$/)
   assert.equal(elements.get('datagrams')?.hidden, false)
-  assert.match(text('http3'), /clients of web\|2\|5\|120\|4\.0\|upstreams of app\|3\|6\|–\|–$/)
+  assert.match(text('http3'), /clients of web\|2\|5\|120\|4\.0\|\|\|upstreams of app\|3\|6\|–\|–\|\|H3_REQUEST_CANCELLED 2$/)
   assert.equal(elements.get('tunnels')?.hidden, false)
   assert.match(text('tunnelled'), /api\|1\|1\|0\|1\.0 KiB\|2\.0 KiB\|–\|–\|–$/)
   assert.match(text('routes'), /api\|10\|2xx 9 {2}5xx 1\|connect_failed 1\|1\.00 ms\|1\.00 ms\|12\.50 ms/)

@@ -114,8 +114,8 @@ function show(now, ready) {
   const http3 = [...now.listeners.map((listener) => ['clients of ' + listener.name, listener.http3]), ...now.clusters.map((cluster) => ['upstreams of ' + cluster.name, cluster.http3])]
     .filter(([, counts]) => counts.datagrams > 0 || counts.connections > 0)
   $('datagrams').hidden = http3.length === 0
-  table('http3', ['HTTP/3', 'connections', 'open streams', 'datagrams sent', 'datagrams per write'], http3.map(([name, counts]) => [
-    name, number(counts.connections), number(counts.streams), ...(counts.writes > 0 ? [number(counts.datagrams), (counts.datagrams / counts.writes).toFixed(1)] : ['–', '–'])]))
+  table('http3', ['HTTP/3', 'connections', 'open streams', 'datagrams sent', 'datagrams per write', 'resets sent', 'resets received'], http3.map(([name, counts]) => [
+    name, number(counts.connections), number(counts.streams), ...(counts.writes > 0 ? [number(counts.datagrams), (counts.datagrams / counts.writes).toFixed(1)] : ['–', '–']), codes(counts.resetsSent), codes(counts.resetsReceived)]))
   const tunnelled = now.routes.filter((route) => route.tunnels.opened > 0)
   $('tunnels').hidden = tunnelled.length === 0
   table('tunnelled', ['tunnels of route', 'open', 'opened', 'closed', 'in', 'out', 'open for p50', 'p99', 'longest'], tunnelled.map(({ name, tunnels }) => [

@@ -19,7 +19,7 @@ test('the example is valid, and what is commented out shows the defaults', () =>
   )
   // Keys that are commented out with their default, and need no file.
   const shown = readFileSync(path, 'utf8').replace(
-    /^( *)# ((?:host|via|forwarded|upgrades|protocols?|http2|extendedConnect|\w+Timeout|\w+Interval|max\w+|tunnelGrace): .*)$/gm,
+    /^( *)# ((?:host|via|forwarded|upgrades|protocols?|http2|http3|extendedConnect|\w+Timeout|\w+Interval|max\w+|tunnelGrace): .*)$/gm,
     '$1$2',
   )
   assert.notEqual(shown, readFileSync(path, 'utf8'))

@@ -79,7 +79,7 @@ export type HttpVersion = 'h1' | 'h2' | 'h3'
 
 /** What clients may cost. Infinity, `none` in YAML: no limit, where that is allowed. */
 export interface ListenerLimits {
-  /** Open connections, of all workers together; more are closed unread. Those of HTTP/3 are counted apart, to the same number. Default 10,000. */
+  /** Open connections, of all workers together; more are closed unread. Default 10,000. */
   readonly maxConnections: number
   /** Bytes of content of one request; more are answered with 413. Default Infinity. */
   readonly maxContentLength: number

@@ -1,5 +1,5 @@
 import { addHttp2, pastHttp2, type Http2Counts } from '../http2-counts.ts'
-import { addDatagrams, addHttp3, noHttp3, pastDatagrams, type DatagramCounts } from '../http3-counts.ts'
+import { addDatagrams, addHttp3, pastHttp3, type DatagramCounts } from '../http3-counts.ts'
 import type { ClusterStats } from '../upstream/index.ts'
 import { mergeFamilies } from './family.ts'
 import { LogHistogram } from './histogram.ts'
@@ -168,7 +168,7 @@ export function pastOf(parts: readonly Snapshot[]): Snapshot {
       deadlines: 0,
       waiting: 0,
       http2: pastHttp2(listener.http2),
-      http3: pastDatagrams(listener.http3),
+      http3: pastHttp3(listener.http3),
     })),
     clusters: clusters.map((cluster) => ({
       ...cluster,
@@ -177,7 +177,7 @@ export function pastOf(parts: readonly Snapshot[]): Snapshot {
       connections: 0,
       tunnels: 0,
       http2: pastHttp2(cluster.http2),
-      http3: noHttp3,
+      http3: pastHttp3(cluster.http3),
       // `ejected` stays out of the vote on whether every process took it out.
       endpoints: cluster.endpoints.map((endpoint) => ({
         ...endpoint,

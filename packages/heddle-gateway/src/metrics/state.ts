@@ -1,7 +1,18 @@
-import type { Http2Counts } from '../http2-counts.ts'
 import type { ClusterStats } from '../upstream/index.ts'
 import type { FamilySnapshot, Labels, SeriesSnapshot } from './family.ts'
 import type { ListenerSnapshot, ProcessSnapshot, Snapshot } from './snapshot.ts'
+
+/** What counts resets by code. */
+interface Resettable {
+  readonly name: string
+  readonly http2: ResetsByCode
+  readonly http3: ResetsByCode
+}
+
+interface ResetsByCode {
+  readonly resetsSent: Readonly<Record<string, number>>
+  readonly resetsReceived: Readonly<Record<string, number>>
+}
 
 /** All families of a snapshot: what requests counted, and the state of things at this moment. */
 export function familiesOf(snapshot: Snapshot): FamilySnapshot[] {
@@ -20,14 +31,14 @@ export function familiesOf(snapshot: Snapshot): FamilySnapshot[] {
         return series(labels, read(endpoint))
       }),
     )
-  const resets = (label: string, parts: readonly { readonly name: string; readonly http2: Http2Counts }[]): SeriesSnapshot[] =>
-    parts.flatMap(({ name, http2 }) =>
+  const resets = (version: 'http2' | 'http3', label: string, parts: readonly Resettable[]): SeriesSnapshot[] =>
+    parts.flatMap(({ name, [version]: counts }) =>
       (['sent', 'received'] as const).flatMap((direction) =>
-        Object.entries(direction === 'sent' ? http2.resetsSent : http2.resetsReceived).map(([code, count]) => {
+        Object.entries(direction === 'sent' ? counts.resetsSent : counts.resetsReceived).map(([code, count]) => {
           const labels: Labels = [
             [label, name],
             ['heddle_direction', direction],
-            ['heddle_http2_code', code],
+            [`heddle_${version}_code`, code],
           ]
           return series(labels, count)
         }),
@@ -114,7 +125,13 @@ export function familiesOf(snapshot: Snapshot): FamilySnapshot[] {
       'counter',
       'heddle_server_http2_resets_total',
       'HTTP/2 streams of clients that were reset, by side and code.',
-      resets('heddle_listener', listeners),
+      resets('http2', 'heddle_listener', listeners),
+    ),
+    family(
+      'counter',
+      'heddle_server_http3_resets_total',
+      'HTTP/3 streams of clients that were reset or not read to their end, by side and code.',
+      resets('http3', 'heddle_listener', listeners),
     ),
     family(
       'gauge',
@@ -174,7 +191,13 @@ export function familiesOf(snapshot: Snapshot): FamilySnapshot[] {
       'counter',
       'heddle_cluster_http2_resets_total',
       'HTTP/2 streams to a cluster that were reset, by side and code.',
-      resets('heddle_cluster', clusters),
+      resets('http2', 'heddle_cluster', clusters),
+    ),
+    family(
+      'counter',
+      'heddle_cluster_http3_resets_total',
+      'HTTP/3 streams to a cluster that were reset or not read to their end, by side and code.',
+      resets('http3', 'heddle_cluster', clusters),
     ),
     family(
       'gauge',

@@ -1,4 +1,5 @@
 import type { Http2Counts } from '../http2-counts.ts'
+import type { Http3Counts } from '../http3-counts.ts'
 import type { EndpointStats } from '../upstream/index.ts'
 import { grpcStatusNames } from 'heddle/http'
 import { LogHistogram, type LogHistogramSnapshot } from './histogram.ts'
@@ -108,6 +109,7 @@ export interface ClusterSummary {
   /** Open tunnels. */
   readonly tunnels: number
   readonly http2: Http2Summary
+  readonly http3: Http3Counts
   readonly endpoints: readonly (EndpointStats & { readonly latency: DurationSummary; readonly duration: DurationSummary })[]
   /** From the beginning of the last attempt, the wait for a connection included, to the response's head. */
   readonly latency: DurationSummary

@@ -58,7 +58,7 @@ function snapshotOf(traffic: Traffic, pid = 1): Snapshot {
           resetsSent: { CANCEL: 1 },
           resetsReceived: { CANCEL: 2, NO_ERROR: 1 },
         },
-        http3: { connections: 2, streams: 5, datagrams: 120, writes: 30 },
+        http3: { connections: 2, streams: 5, resetsSent: {}, resetsReceived: { H3_NO_ERROR: 1 }, datagrams: 120, writes: 30 },
       },
     ],
     clusters: [
@@ -70,7 +70,7 @@ function snapshotOf(traffic: Traffic, pid = 1): Snapshot {
         connections: 1,
         tunnels: 0,
         http2: { connections: 1, streams: 3, frames: 9, writes: 3, resetsSent: {}, resetsReceived: { REFUSED_STREAM: 1 } },
-        http3: { connections: 1, streams: 2 },
+        http3: { connections: 1, streams: 2, resetsSent: { H3_REQUEST_CANCELLED: 3 }, resetsReceived: {} },
         endpoints: [
           {
             name: '10.0.0.1:80',
@@ -351,6 +351,8 @@ describe('metrics', () => {
     assert.equal(value('heddle_server_open_streams'), 18)
     assert.equal(value('heddle_server_http3_datagrams_total'), 240)
     assert.equal(value('heddle_server_http3_writes_total'), 60)
+    assert.equal(value('heddle_server_http3_resets_total', { heddle_direction: 'received', heddle_http3_code: 'H3_NO_ERROR' }), 2)
+    assert.equal(value('heddle_cluster_http3_resets_total', { heddle_cluster: 'app', heddle_http3_code: 'H3_REQUEST_CANCELLED' }), 6)
     assert.equal(value('heddle_server_waiting_requests'), 2)
     assert.equal(value('heddle_server_http2_frames_total'), 60)
     assert.equal(value('heddle_server_http2_writes_total'), 20)
@@ -362,7 +364,9 @@ describe('metrics', () => {
     assert.deepEqual(summary.listeners[0]?.http2.resetsReceived, { CANCEL: 4, NO_ERROR: 2 })
     assert.deepEqual([summary.clusters[0]?.http2.streams, summary.clusters[0]?.endpoints[0]?.waiting], [6, 4])
     const past = summarize(withPast([snapshots[0] as Snapshot], pastOf([snapshots[1] as Snapshot])), 0)
-    assert.deepEqual(past.listeners[0]?.http3, { connections: 2, streams: 5, datagrams: 240, writes: 60 })
+    const resets = { resetsSent: {}, resetsReceived: { H3_NO_ERROR: 2 } }
+    assert.deepEqual(past.listeners[0]?.http3, { connections: 2, streams: 5, ...resets, datagrams: 240, writes: 60 })
+    assert.deepEqual(past.clusters[0]?.http3, { connections: 1, streams: 2, resetsSent: { H3_REQUEST_CANCELLED: 6 }, resetsReceived: {} })
     assert.deepEqual([past.listeners[0]?.http2.streams, past.listeners[0]?.http2.frames, past.listeners[0]?.waiting], [4, 60, 1])
   })
 

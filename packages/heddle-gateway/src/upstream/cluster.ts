@@ -211,7 +211,8 @@ export class Cluster {
   }
 
   stats(): ClusterStats {
-    const { waiting, connections, http2, http3, resetsSent, resetsReceived, origins } = this.#client.stats()
+    const stats = this.#client.stats()
+    const { waiting, connections, http2, http3, resetsSent, resetsReceived, origins } = stats
     const now = this.#clock.now()
     return {
       name: this.name,
@@ -228,7 +229,12 @@ export class Cluster {
         resetsSent,
         resetsReceived,
       },
-      http3: { connections: http3.connections, streams: http3.streams },
+      http3: {
+        connections: http3.connections,
+        streams: http3.streams,
+        resetsSent: stats.http3ResetsSent,
+        resetsReceived: stats.http3ResetsReceived,
+      },
       endpoints: this.#endpoints.map((endpoint) => {
         // Where tunnels need HTTP/1.1, connections for them are kept under a name that goes on.
         const key = endpoint.origin.toString()

@@ -94,13 +94,15 @@ export class Directory {
       census.add(origin.census())
       origins.push(origin.stats())
     }
-    const { resets } = this.#pool.settings
+    const { resets, http3Resets } = this.#pool.settings
     return {
       ...poolCounts(census, total),
       http3Unavailable: this.#pool.settings.http3Unavailable,
       timers: this.#pool.timers,
       resetsSent: resets.sent,
       resetsReceived: resets.received,
+      http3ResetsSent: http3Resets.sent,
+      http3ResetsReceived: http3Resets.received,
       origins,
     }
   }

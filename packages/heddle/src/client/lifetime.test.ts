@@ -221,6 +221,8 @@ test('stats tell the present by state and the past by sums', () => {
     timers: 1,
     resetsSent: {},
     resetsReceived: {},
+    http3ResetsSent: {},
+    http3ResetsReceived: {},
   })
   assert.deepEqual(
     origins.map(({ origin, waiting }) => [origin, waiting]),

@@ -1,7 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { clientLimits as http1Limits, type Http1Limits } from '../h1/index.ts'
 import { checkedLimits, clientLimits, ResetCounts, type Http2Limits } from '../h2/index.ts'
-import { clientLimits as http3ClientLimits } from '../h3/index.ts'
+import { clientLimits as http3ClientLimits, ResetCounts as Http3ResetCounts } from '../h3/index.ts'
 import { checkLimits, checkOptionNames, UsageError } from '../http/index.ts'
 import { checkTlsClientOptions, dial, systemClock, TlsSessions, type Clock, type TlsClientOptions } from '../io/index.ts'
 import { makeEngine as heddleEngine, type EngineMaker, type EngineOptions } from './engine.ts'
@@ -49,6 +49,7 @@ export class Settings {
   readonly engines: EngineOptions
   /** Counts the streams of all its connections that are reset. */
   readonly resets: ResetCounts
+  readonly http3Resets: Http3ResetCounts
   readonly makeEngine: EngineMaker
   /** Holds the event loop while requests are under way; undefined with a clock that is not the system's. */
   readonly loopHold: LoopHold | undefined
@@ -89,12 +90,13 @@ export class Settings {
     this.tls = { sessions: new TlsSessions(), ...options.tls, alpn: alpnOf(this.protocols) }
     this.tlsHttp1 = { ...this.tls, alpn: alpnOf(['h1']) }
     this.resets = new ResetCounts()
+    this.http3Resets = new Http3ResetCounts()
     const http1 = options.limits === undefined ? {} : checkLimits('Client', 'limits', options.limits, http1Limits)
     const http2 = options.http2 === undefined ? {} : checkedLimits('Client', options.http2)
     this.engines = {
       http1: { websocketKey, websocketAccept, ...(options.limits === undefined ? undefined : { limits: http1 }) },
       http2: { limits: http2Limits({ ...sharedLimits(http1, clientLimits), ...http2 }), resets: this.resets },
-      http3: { limits: http3Limits(sharedLimits(http1, http3ClientLimits), options.http3) },
+      http3: { limits: http3Limits(sharedLimits(http1, http3ClientLimits), options.http3), resets: this.http3Resets },
     }
     this.quic = this.protocols.includes('h3') ? quicSettings(options, this.tls, this.engines.http3) : undefined
     this.makeEngine = makeEngine

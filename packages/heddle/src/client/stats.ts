@@ -85,6 +85,10 @@ export interface ClientStats extends PoolCounts {
   readonly resetsSent: Readonly<Record<string, number>>
   /** Streams the servers reset, likewise. */
   readonly resetsReceived: Readonly<Record<string, number>>
+  /** HTTP/3 streams this client reset or did not read to their end, by the name of RFC 9114 §8.1 (`{ H3_REQUEST_CANCELLED: 2 }`), ever. */
+  readonly http3ResetsSent: Readonly<Record<string, number>>
+  /** Streams the servers reset or did not read to their end, likewise. */
+  readonly http3ResetsReceived: Readonly<Record<string, number>>
   /** Origins known now. */
   readonly origins: readonly OriginStats[]
 }

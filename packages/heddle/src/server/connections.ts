@@ -1,7 +1,7 @@
 import { List, type Linked } from '../bytes/index.ts'
 import { ServerConnection as Http1Connection, type Http1Options } from '../h1/index.ts'
 import { ResetCounts, ServerConnection as Http2Connection, type Http2Options } from '../h2/index.ts'
-import { ServerConnection as Http3Connection, type Http3Options } from '../h3/index.ts'
+import { ResetCounts as Http3ResetCounts, ServerConnection as Http3Connection, type Http3Options } from '../h3/index.ts'
 import {
   UsageError,
   type ConnectionHandler,
@@ -77,7 +77,9 @@ export class Connections {
   readonly http2: ProtocolTotals
   readonly http3: ProtocolTotals
   readonly resets: ResetCounts
+  readonly http3Resets: Http3ResetCounts
   readonly http2Options: Http2Options
+  readonly http3Options: Http3Options
   drained: number
   drainAbandoned: number
   drainedBytes: number
@@ -93,6 +95,8 @@ export class Connections {
     this.http3 = new ProtocolTotals(options.onBug)
     this.resets = new ResetCounts()
     this.http2Options = { ...options.http2, resets: this.resets }
+    this.http3Resets = new Http3ResetCounts()
+    this.http3Options = { ...options.http3, resets: this.http3Resets }
     this.drained = 0
     this.drainAbandoned = 0
     this.drainedBytes = 0
@@ -127,7 +131,7 @@ export class Connections {
   /** Puts an engine on a QUIC connection whose handshake is done, and returns it. */
   acceptQuic({ connection, info, covers }: AcceptedQuic): Http3Connection {
     const served = new ServedConnection(this, covers, this.http3)
-    const engine = new Http3Connection(info, served, connection, this.options.http3 ?? {}, this.options.clock.now())
+    const engine = new Http3Connection(info, served, connection, this.http3Options, this.options.clock.now())
     served.engine = engine
     this.http3.accepted++
     this.list.append(served)

@@ -183,6 +183,10 @@ export interface ProtocolStats {
 export interface Http3Stats extends ProtocolStats {
   /** Datagrams sent since the start. */
   readonly datagrams: number
+  /** Streams this server reset or did not read to their end, by the name of RFC 9114 §8.1: `{ H3_NO_ERROR: 2 }`. */
+  readonly resetsSent: Readonly<Record<string, number>>
+  /** Streams the clients reset, or whose answers they did not read to the end, likewise. */
+  readonly resetsReceived: Readonly<Record<string, number>>
 }
 
 /** Counts of the connections that speak HTTP/2. */

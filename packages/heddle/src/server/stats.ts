@@ -8,13 +8,21 @@ const none = { accepted: 0, refused: 0, handshakesRefused: 0, handshakesFailed: 
 export function statsOf(listener: Listener | undefined, quic: QuicListener | undefined, connections: Connections): ServerStats {
   const tcp = listener?.counters ?? none
   const udp = quic?.counters ?? none
-  const { resets } = connections
+  const { resets, http3Resets } = connections
   const census = connections.census()
   const http1 = protocolStats(connections.http1, census.http1)
   const http2 = protocolStats(connections.http2, census.http2)
   const { sent = 0, sendCalls = 0 } = quic?.datagrams ?? {}
   const { bytesRead = 0, bytesWritten = 0 } = quic ?? {}
-  const http3 = { ...protocolStats(connections.http3, census.http3), writes: sendCalls, datagrams: sent, bytesRead, bytesWritten }
+  const http3 = {
+    ...protocolStats(connections.http3, census.http3),
+    writes: sendCalls,
+    datagrams: sent,
+    bytesRead,
+    bytesWritten,
+    resetsSent: http3Resets.sent,
+    resetsReceived: http3Resets.received,
+  }
   const { frames } = census.http2
   return {
     connections: (listener?.connections ?? 0) + (quic?.connections ?? 0),
