@@ -39,7 +39,7 @@ export class Browser {
   #last: number
   #errors: string
 
-  constructor(t: TestContext, trusted: string, flags: readonly string[] = []) {
+  constructor(t: TestContext, trusted: string, flags: readonly string[] = ['--disable-quic']) {
     const key = new X509Certificate(trusted).publicKey.export({ type: 'spki', format: 'der' })
     this.#profile = mkdtempSync(join(tmpdir(), 'heddle-chromium-'))
     this.#waiting = new Map()
@@ -63,7 +63,6 @@ export class Browser {
       '--disable-default-apps',
       '--disable-extensions',
       '--disable-sync',
-      '--disable-quic',
       '--metrics-recording-only',
       ...flags,
       'about:blank',

@@ -53,7 +53,7 @@ export async function openServer(t: TestContext, options: ServeOptions): Promise
 /** How a gateway reaches what is behind it. */
 export interface Upstream {
   readonly port: number
-  readonly protocol: 'h1' | 'h2c' | 'h2'
+  readonly protocol: 'h1' | 'h2c' | 'h2' | 'h3'
 }
 
 /** A gateway with one upstream, reached over plain text and over TLS. */
@@ -85,11 +85,13 @@ export async function openGateway(
 ): Promise<OpenGateway> {
   const more = (text: string | undefined): string => (text === undefined ? '' : `, ${text}`)
   const listener = `host: 127.0.0.1, port: 0, protocols: ${settings.protocols ?? '[h1, h2]'}${more(settings.listener)}`
-  const tls = protocol === 'h2' ? `, tls: { ca: ${folder.ca}, serverName: localhost }` : ''
+  // HTTP/3 is not to be had without TLS.
+  const plainListener = listener.replace(/\bh3, ?/, '')
+  const tls = protocol === 'h2' || protocol === 'h3' ? `, tls: { ca: ${folder.ca}, serverName: localhost }` : ''
   const config = parseConfig(`
 drainTimeout: 20s
 listeners:
-  - { name: plain, ${listener} }
+  - { name: plain, ${plainListener} }
   - { name: secure, ${listener}, tls: { certificates: [{ cert: ${folder.cert}, key: ${folder.key} }] } }
 routes: [{ name: all, cluster: app${more(settings.route)} }]
 clusters: [{ name: app, endpoints: ['127.0.0.1:${port}'], protocol: ${protocol}${tls}${more(settings.cluster)} }]

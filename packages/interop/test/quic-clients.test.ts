@@ -101,10 +101,15 @@ test('aioquic and each suite', quick, async (t) => {
   }
 })
 
-test('aioquic begins with a version that nobody speaks', quick, async (t) => {
-  const its = (await open(t)).client('aioquic', '-wrong-version')
-  assert.equal((await its.ask({ path: '/hello' })).text, 'GET h3')
-  await its.close()
+test('clients that begin with a version not spoken here are told of another', quick, async (t) => {
+  const { client } = await open(t)
+  const aioquic = client('aioquic', '-wrong-version')
+  assert.equal((await aioquic.ask({ path: '/hello' })).text, 'GET h3')
+  await aioquic.close()
+  const go = client('quic-go', '-version2')
+  assert.equal((await go.ask({ path: '/hello' })).text, 'GET h3')
+  assert.equal(await go.do('version'), 'v1')
+  await go.close()
 })
 
 test('aioquic with small windows, and with connection ids of 20 octets', quick, async (t) => {
