@@ -1,10 +1,10 @@
-import { lookup } from 'node:dns/promises'
-import { isIP } from 'node:net'
+import { randomBytes } from 'node:crypto'
 import { NetworkError, UsageError, type Address, type ConnectionInfo, type HeddleError, type Instant } from '../http/index.ts'
 import { loadNative, type Native } from '../native/index.ts'
-import type { QuicApplication, QuicConnection, QuicOptions, QuicStreamHandler } from '../quic/index.ts'
+import type { EndpointServer, QuicApplication, QuicConnection, QuicOptions, QuicStreamHandler } from '../quic/index.ts'
 import { Alarm, type Clock } from './clock.ts'
 import { nextConnectionId } from './connection-facts.ts'
+import { openEvery } from './every-address.ts'
 import { checkNumber, type ListenerCounters } from './listen.ts'
 import { QuicServerTls } from './quic-server-tls.ts'
 import type { TlsServerOptions } from './tls-server.ts'
@@ -13,7 +13,7 @@ import { UdpDriver, udpError } from './udp-driver.ts'
 /** Where and how {@link listenQuic} listens. */
 export interface ListenQuicOptions {
   readonly clock: Clock
-  /** Default: all addresses. */
+  /** Default: all addresses. Answers leave from the address that was asked, on Linux; elsewhere from the one the system chooses. */
   readonly hostname?: string | undefined
   readonly port: number
   readonly tls: TlsServerOptions
@@ -119,12 +119,14 @@ class NativeListener implements QuicListener {
   readonly #native: Native
   readonly #options: ListenQuicOptions
   readonly #tls: QuicServerTls
-  #driver: UdpDriver | undefined
+  /** The first is the one that is known by its address; it may have others for the addresses of the machine. */
+  #drivers: readonly UdpDriver[]
   #accepted: number
   #handshakesRefused: number
   #handshakesFailed: number
   /** Until handshakes that were going on when it stopped are refused. */
   readonly #grace: Alarm
+  #isStopped: boolean
   /** The process may end though it listens, once no connection is left. */
   #isUnref: boolean
 
@@ -135,11 +137,12 @@ class NativeListener implements QuicListener {
     this.#native = native
     this.#options = options
     this.#tls = new QuicServerTls(native, options.tls, options.alpn, (error) => this.#report(error))
-    this.#driver = undefined
+    this.#drivers = []
     this.#accepted = 0
     this.#handshakesRefused = 0
     this.#handshakesFailed = 0
     this.#grace = new Alarm(() => this.refuseHandshakes())
+    this.#isStopped = false
     this.#isUnref = false
   }
 
@@ -153,56 +156,64 @@ class NativeListener implements QuicListener {
   }
 
   async #open(): Promise<void> {
-    const {
-      clock,
-      hostname,
-      port,
-      maxConnections = Infinity,
-      heldElsewhere = () => 0,
-      maxHandshakes = 1000,
-      reusePort,
-      key,
-      quic,
-    } = this.#options
-    this.#driver = await UdpDriver.open(
-      this.#native.udp,
-      { host: await addressFor(hostname), port, reusePort },
-      clock,
-      {
-        onError: (error) => this.#report(udpError(error)),
-        onGone: () => this.#holdOrNot(),
+    const { hostname, port, reusePort = false, key = randomBytes(32), clock, quic } = this.#options
+    const { udp, crypto } = this.#native
+    const owner = { onError: (error: Error) => this.#report(udpError(error)), onGone: () => this.#holdOrNot() }
+    const opened: UdpDriver[] = []
+    this.#drivers = opened
+    try {
+      await openEvery(udp, hostname, port, reusePort, async (options) => {
+        const server = this.#serverOf(() => opened[index])
+        const index = opened.length
+        const driver = await UdpDriver.open(udp, options, clock, owner, { crypto, key, connection: quic, server })
+        opened.push(driver)
+        return driver
+      })
+    } catch (error) {
+      for (const driver of opened) await driver.close(error as HeddleError)
+      throw error
+    }
+  }
+
+  /** What the endpoint of one port asks: its limits are those of all together. */
+  #serverOf(own: () => UdpDriver | undefined): EndpointServer {
+    const { clock, maxConnections = Infinity, heldElsewhere = () => 0, maxHandshakes = 1000 } = this.#options
+    const otherConnections = (): number => this.connections - (own()?.endpoint.standing ?? 0) + heldElsewhere()
+    const otherHandshakes = (): number => this.handshakes - (own()?.endpoint.handshakes ?? 0)
+    return {
+      openTls: (transportParameters, handler) => this.#tls.open(transportParameters, handler),
+      onConnection: (connection) => {
+        this.#accepted++
+        this.#holdOrNot()
+        connection.application = new Arriving(this, connection)
       },
-      {
-        crypto: this.#native.crypto,
-        key,
-        connection: quic,
-        server: {
-          openTls: (transportParameters, handler) => this.#tls.open(transportParameters, handler),
-          onConnection: (connection) => {
-            this.#accepted++
-            this.#holdOrNot()
-            connection.application = new Arriving(this, connection)
-          },
-          onStillborn: (error) => {
-            this.#accepted++
-            this.onHandshakeFailed(error)
-          },
-          get maxConnections() {
-            return maxConnections - heldElsewhere()
-          },
-          maxHandshakes,
-          retryAbove: Math.ceil(maxHandshakes / 10),
-          wallTime: () => clock.wallTime(),
-        },
+      onStillborn: (error) => {
+        this.#accepted++
+        this.onHandshakeFailed(error)
       },
-    )
+      get maxConnections() {
+        return maxConnections - otherConnections()
+      },
+      get maxHandshakes() {
+        return maxHandshakes - otherHandshakes()
+      },
+      get retryAbove() {
+        return Math.ceil(maxHandshakes / 10) - otherHandshakes()
+      },
+      wallTime: () => clock.wallTime(),
+    }
+  }
+
+  #sum(of: (driver: UdpDriver) => number): number {
+    let sum = 0
+    for (const driver of this.#drivers) sum += of(driver)
+    return sum
   }
 
   get counters(): ListenerCounters {
-    const refused = this.#driver?.endpoint.refused ?? 0
     return {
       accepted: this.#accepted,
-      refused,
+      refused: this.#sum(({ endpoint }) => endpoint.refused),
       handshakesRefused: this.#handshakesRefused,
       handshakesFailed: this.#handshakesFailed,
       acceptErrors: 0,
@@ -210,27 +221,31 @@ class NativeListener implements QuicListener {
   }
 
   get address(): Address {
-    return (this.#driver as UdpDriver).local
+    return (this.#drivers[0] as UdpDriver).local
   }
 
   get connections(): number {
-    return this.#driver?.endpoint.standing ?? 0
+    return this.#sum(({ endpoint }) => endpoint.standing)
   }
 
   get handshakes(): number {
-    return this.#driver?.endpoint.handshakes ?? 0
+    return this.#sum(({ endpoint }) => endpoint.handshakes)
   }
 
   get datagrams(): QuicListener['datagrams'] {
-    return (this.#driver as UdpDriver).counters
+    return {
+      sent: this.#sum(({ counters }) => counters.sent),
+      sendCalls: this.#sum(({ counters }) => counters.sendCalls),
+      received: this.#sum(({ counters }) => counters.received),
+    }
   }
 
   get bytesRead(): number {
-    return this.#driver?.bytesRead ?? 0
+    return this.#sum(({ bytesRead }) => bytesRead)
   }
 
   get bytesWritten(): number {
-    return this.#driver?.bytesWritten ?? 0
+    return this.#sum(({ bytesWritten }) => bytesWritten)
   }
 
   updateTls(tls: TlsServerOptions): void {
@@ -238,27 +253,27 @@ class NativeListener implements QuicListener {
   }
 
   stop(): void {
-    const driver = this.#driver
-    if (driver === undefined || driver.endpoint.closed) return
+    if (this.#isStopped) return
+    this.#isStopped = true
+    for (const { endpoint } of this.#drivers) endpoint.closed = true
     const { clock } = this.#options
-    driver.endpoint.closed = true
     // To a client it may be over already, and its first request under way.
     clock.set(this.#grace, clock.now() + grace)
   }
 
   refuseHandshakes(): void {
-    this.#handshakesRefused += this.#driver?.endpoint.refuseHandshakes() ?? 0
+    this.#handshakesRefused += this.#sum(({ endpoint }) => endpoint.refuseHandshakes())
   }
 
   async close(error: HeddleError): Promise<void> {
     this.#options.clock.clear(this.#grace)
-    await this.#driver?.close(error)
+    await Promise.all(this.#drivers.map((driver) => driver.close(error)))
     this.#tls.close()
   }
 
   ref(): void {
     this.#isUnref = false
-    this.#driver?.ref()
+    for (const driver of this.#drivers) driver.ref()
   }
 
   unref(): void {
@@ -269,8 +284,10 @@ class NativeListener implements QuicListener {
   /** As TCP's connections do, those of QUIC keep the process alive, though the port by itself does not. */
   #holdOrNot(): void {
     if (!this.#isUnref) return
-    if ((this.#driver?.connections ?? 0) > 0) this.#driver?.ref()
-    else this.#driver?.unref()
+    for (const driver of this.#drivers) {
+      if (driver.connections > 0) driver.ref()
+      else driver.unref()
+    }
   }
 
   /** The application of a connection whose handshake is complete; undefined: it is closed. */
@@ -299,10 +316,4 @@ class NativeListener implements QuicListener {
       process.emitWarning(`onError failed: ${String(second)}`, 'HeddleWarning')
     }
   }
-}
-
-/** A name as the address that TCP would listen at. Rejects with the system's error. */
-async function addressFor(hostname: string | undefined): Promise<string | undefined> {
-  if (hostname === undefined || hostname === '') return undefined
-  return isIP(hostname) === 0 ? (await lookup(hostname)).address : hostname
 }

@@ -4,9 +4,11 @@ import { createSocket, type Socket } from 'node:dgram'
 import { once } from 'node:events'
 import { get } from 'node:https'
 import { connect, createServer } from 'node:net'
+import { networkInterfaces } from 'node:os'
 import type { IncomingMessage } from 'node:http'
 import { test, type TestOptions } from 'node:test'
 import { UsageError, type HeddleError } from '../http/index.ts'
+import { listen } from '../io/index.ts'
 import { noHttp3 } from '../../test/h3-client.ts'
 import { authority, localhost, serveHttp3, until } from '../../test/h3-scene.ts'
 import { Response, serve, type ServeOptions, type Server } from './index.ts'
@@ -68,6 +70,22 @@ test('alt-svc is the handler’s, if it says something, and is not told if it sh
   assert.equal((await headOver1(without.server)).headers['alt-svc'], undefined)
 })
 
+test('a port of TCP whose number is taken in UDP is given up for another, if any will do', quick, async (t) => {
+  const { socket, port } = await takePort()
+  t.after(() => socket.close())
+  const tried: number[] = []
+  const { server, connect: dial } = await serveHttp3(t, fetch, {
+    listen: async (options) => {
+      const listener = await listen({ ...options, port: tried.length < 2 ? port : 0 })
+      tried.push(listener.address.port)
+      return listener
+    },
+  })
+  assert.deepEqual(tried, [port, port, server.port])
+  assert.equal((await dial().ask()).text, 'served')
+  assert.equal((await headOver1(server)).statusCode, 200)
+})
+
 test('HTTP/3 alone has no port of TCP', quick, async (t) => {
   const { server, connect: dial } = await serveHttp3(t, fetch, { protocols: ['h3'] })
   assert.ok(server.port > 0)
@@ -96,6 +114,30 @@ test('it listens at names, at IPv6, and at all addresses', quick, async (t) => {
   assert.equal((await all.connect({ address: '127.0.0.1' }).ask()).text, 'served')
   assert.deepEqual(addresses, [['127.0.0.1', 'IPv4']])
   await assert.rejects(serve({ hostname: 'no.such.host.invalid', protocols: ['h3'], tls, fetch }), { syscall: 'getaddrinfo' })
+})
+
+test('answers leave from the address that was asked', { ...quick, skip: noHttp3 || process.platform !== 'linux' }, async (t) => {
+  const { server, connect: dial } = await serveHttp3(t, (_request, { local }) => new Response(local.address), {
+    hostname: '',
+    maxConnections: 2,
+  })
+  const addresses = Object.values(networkInterfaces())
+    .flatMap((ends) => ends ?? [])
+    .filter(({ family }) => family === 'IPv4')
+  for (const { address } of addresses.slice(0, 8)) {
+    const client = dial({ address })
+    assert.equal((await client.ask()).text, address)
+    await client.close()
+  }
+  await until(() => server.stats().connections === 0, 'room')
+  // The ports share what is the server's.
+  const standing = [dial(), dial({ address: addresses.at(-1)?.address ?? '127.0.0.1' })]
+  for (const client of standing) await client.ask()
+  assert.equal(server.stats().connections, 2)
+  await assert.rejects(dial().ready, { wireCode: 2 })
+  // Though they are many, nobody else gets in between.
+  await assert.rejects(serve({ port: server.port, protocols: ['h3'], tls, fetch }), { code: 'EADDRINUSE' })
+  await assert.rejects(serve({ port: server.port, hostname: '127.0.0.1', protocols: ['h3'], tls, fetch }), { code: 'EADDRINUSE' })
 })
 
 test('IPv6', { ...quick, skip: noHttp3 }, async (t) => {
