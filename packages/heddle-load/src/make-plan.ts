@@ -68,6 +68,13 @@ export function makePlan(options: LoadOptions, nameOf: NameOf = (option) => `run
   const kind = oneOf(nameOf('kind'), options.kind, kinds, /^wss?:/i.test(String(options.url)) ? 'websocket' : 'http')
   const protocol = readProtocol(nameOf('protocol'), options.protocol, kind)
   const requests = readRequests(options, kind, nameOf)
+  const unsafe = protocol === 'h3' ? requests.find(({ scheme }) => scheme !== 'https') : undefined
+  if (unsafe !== undefined) {
+    throw new UsageError(`${nameOf('protocol')}: HTTP/3 needs TLS, and ${unsafe.origin} has none; expected https: or wss:`)
+  }
+  if (protocol === 'h3' && options.socketPath !== undefined) {
+    throw new UsageError(`${nameOf('socketPath')}: HTTP/3 is not to be had on a Unix socket`)
+  }
   const connections = wholeNumber(nameOf('connections'), options.connections, 10, 1, mostConnections)
   const streams = wholeNumber(nameOf('streams'), options.streams, 1, 1, mostConnections)
   const maySpeakHttp1 =
@@ -121,11 +128,10 @@ function forWebSocket<Value>(option: 'echo' | 'deflate', value: Value, options: 
 }
 
 function readProtocol(name: string, given: unknown, kind: LoadKind): LoadProtocol {
-  if (given === 'h3') throw new UsageError(`${name}: HTTP/3 is not spoken yet; it is auto, h1 or h2`)
-  const protocol = oneOf(name, given, ['auto', 'h1', 'h2'], 'auto')
+  const protocol = oneOf(name, given, ['auto', 'h1', 'h2', 'h3'], 'auto')
   if (kind !== 'grpc') return protocol
-  if (protocol === 'h1') throw new UsageError(`${name}: gRPC goes over h2 only`)
-  return 'h2'
+  if (protocol === 'h1') throw new UsageError(`${name}: gRPC goes over h2 or h3 only`)
+  return protocol === 'auto' ? 'h2' : protocol
 }
 
 function readTls(tls: LoadTlsOptions | undefined, nameOf: NameOf): LoadTlsOptions | undefined {

@@ -4,7 +4,7 @@ import type { ArrivalKind } from './arrivals.ts'
 export type LoadKind = 'http' | 'websocket' | 'grpc'
 
 /** Which version of HTTP. `auto`: HTTP/1.1 where the scheme is plain (gRPC: HTTP/2), what the server chooses by ALPN with TLS. */
-export type LoadProtocol = 'auto' | 'h1' | 'h2'
+export type LoadProtocol = 'auto' | 'h1' | 'h2' | 'h3'
 
 /** Field lines: an object, with lists for repeated ones, or pairs in their order. */
 export type LoadHeaders = Readonly<Record<string, string | readonly string[]>> | readonly (readonly [string, string])[]

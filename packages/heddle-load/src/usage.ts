@@ -25,7 +25,7 @@ How long
       --connect-timeout TIME  default 10s
 
 What
-  -p, --protocol P         auto (default), h1 or h2. auto: HTTP/1.1 on http:, the server's choice on https:
+  -p, --protocol P         auto (default), h1, h2 or h3. auto: HTTP/1.1 on http:, the server's choice on https:
       --grpc               unary calls; URL has the method: http://host/package.Service/Method
   -X, --method M           default GET, or POST with a body
   -H, --header 'n: v'      any number of times

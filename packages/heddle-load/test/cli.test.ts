@@ -85,6 +85,31 @@ describe('loads that end well', { concurrency: 2 }, () => {
     }
   })
 
+  test('HTTP/3: requests, gRPC and WebSocket', async (t) => {
+    const server = await rawServer(
+      (exchange, one) => {
+        if (one.head.path.startsWith('/pkg.Greeter/')) return grpcAnswer(0, 'hi')(exchange, one)
+        answer(exchange, 200, 'hello')
+      },
+      { protocols: ['h3'], tls: makeCertificate({ names: ['localhost'], ipAddresses: ['127.0.0.1'] }) },
+    ).catch((error: unknown) => error as Error)
+    // Where there is no QUIC, as on an older Node, it says so.
+    if (server instanceof Error) {
+      match(server.message, /^HTTP\/3 needs/)
+      t.skip(server.message)
+      return
+    }
+    const url = `//127.0.0.1:${server.port}`
+    const args = ['-p', 'h3', '-k', '-n', '60', '-c', '2', '-m', '5']
+    const http = await jsonOf([`https:${url}/`, ...args])
+    deepEqual(facts(http), { due: 60, succeeded: 60, protocols: { h3: 60 }, connectionsOpened: 2 })
+    const calls = await jsonOf([`https:${url}/pkg.Greeter/SayHello`, '--grpc', ...args])
+    deepEqual([calls.grpcStatuses, calls.protocols], [{ 0: 60 }, { h3: 60 }])
+    const sockets = await jsonOf([`wss:${url}/`, ...args, '--in-flight', '3', '-b', 'hello'])
+    deepEqual(facts(sockets), { due: 60, succeeded: 60, protocols: { h3: 60 }, connectionsOpened: 2 })
+    await server.close({ deadline: 0 })
+  })
+
   test('gRPC', async () => {
     const result = await jsonOf([at('/pkg.Greeter/SayHello'), '--grpc', '-n', '20', '-c', '1', '-m', '5', '--body-hex', '0a01 61'])
     deepEqual([result.grpcStatuses, result.protocols], [{ 0: 20 }, { h2: 20 }])
