@@ -17,6 +17,7 @@ export {
   type Http1Limits,
   type Http2Counts,
   type Http2Limits,
+  type Http3Limits,
   type InformationalResponse,
   type Origin,
   type OriginStats,

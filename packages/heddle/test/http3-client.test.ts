@@ -130,6 +130,29 @@ test('a server that speaks of HTTP/3 where there is none is served by TCP, and l
   assert.equal(client.stats().http3.dialled, 0)
 })
 
+test('an attempt by QUIC beside TCP keeps no process running', quick, async (t) => {
+  let port = 0
+  const server = await start(t, () => new Response('by TCP', { headers: { 'alt-svc': `h3=":${port}"` } }), {
+    protocols: ['h2', 'http/1.1'],
+  })
+  port = server.port
+  const socket = await silence(t, port)
+  const asked = once(socket, 'message')
+  const script = `
+    import { Client } from ${JSON.stringify(new URL('../src/client/index.ts', import.meta.url).href)}
+    const [url, ca] = JSON.parse(process.argv[1])
+    const client = new Client({ protocols: ['h3', 'h2'], connectTimeout: 600_000, tls: { ca } })
+    for (let i = 0; i < 2; i++) console.log(await (await client.fetch(url)).text())
+    await new Promise((resolve) => setTimeout(resolve, 200))`
+  const flags = ['--conditions=@heddle/source', '--input-type=module', '-e', script]
+  const child = spawn(process.execPath, [...flags, JSON.stringify([server.url, authority.cert])], { timeout: 50_000 })
+  let output = ''
+  for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', (text: string) => (output += text))
+  await asked
+  const end = await new Promise((resolve) => child.on('close', (...facts) => resolve(facts)))
+  assert.deepEqual([end, output], [[0, null], 'by TCP\nby TCP\n'])
+})
+
 test('nobody there, and nobody who answers: errors in words', quick, async (t) => {
   const socket = await silence(t, 0)
   const { port } = socket.address()

@@ -39,7 +39,10 @@ export function routeTo(origin: { readonly scheme: string; readonly host: string
     const { quic } = settings
     return {
       // A proxy of CONNECT carries TCP.
-      quic: quic === undefined || proxy !== undefined ? undefined : { ...common, ...quic, servername: tls.servername ?? host },
+      quic:
+        quic === undefined || proxy !== undefined
+          ? undefined
+          : { ...common, ...quic, servername: tls.servername ?? host, unref: settings.loopHold !== undefined },
       quicOnly: protocols.length === 1 && protocols[0] === 'h3',
       target: socketPath === undefined ? { host, port } : { path: socketPath },
       options: { ...to, tls: named.tls },

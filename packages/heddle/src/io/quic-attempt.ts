@@ -18,6 +18,8 @@ export interface AttemptSettings {
   readonly server: string
   readonly port: number
   readonly localAddress: string | undefined
+  /** The port does not keep the process running. */
+  readonly unref: boolean
   readonly quic: Partial<QuicOptions> | undefined
 }
 
@@ -86,7 +88,8 @@ export class QuicAttempt implements QuicApplication, UdpDriverOwner, DialledQuic
   #opened(driver: UdpDriver, remote: Parameters<UdpDriver['connect']>[0]): void {
     this.#driver = driver
     if (this.#stage === Stage.over) return this.#closePort()
-    const { tls, name, server } = this.#settings
+    const { tls, name, server, unref } = this.#settings
+    if (unref) driver.unref()
     this.#stage = Stage.shaking
     try {
       this.#connection = driver.connect(remote, this, tls.takeToken(server), (transportParameters, handler) =>

@@ -28,6 +28,8 @@ export interface QuicDialOptions {
   readonly localAddress?: string | undefined
   /** RFC 8305 §5: ms between two attempts. Default 250. */
   readonly attemptDelay?: number | undefined
+  /** True: the ports of its attempts do not keep the process running. Default false; see also `DialledQuic.unref`. */
+  readonly unref?: boolean | undefined
   /** Windows and time limits of the connection. */
   readonly quic?: Partial<QuicOptions> | undefined
 }
@@ -114,7 +116,7 @@ class QuicDialling {
   }
 
   #connect(addresses: readonly IpAddress[]): void {
-    const { clock, tls, servername, attemptDelay = 250, localAddress, quic } = this.#options
+    const { clock, tls, servername, attemptDelay = 250, localAddress, unref = false, quic } = this.#options
     const { host, port } = this.#target
     this.#phase = 'shaking hands'
     const name = servername ?? tls.servername ?? host
@@ -124,7 +126,7 @@ class QuicDialling {
       // Options OpenSSL cannot use, such as a certificate that is none.
       return this.#fail(new NetworkError('TLS_FAILED', `TLS with ${name} cannot be begun: ${describe(cause)}`, unprocessed(cause)))
     }
-    const settings = { clock, tls, name, server: `${name}:${port}`, port, localAddress, quic }
+    const settings = { clock, tls, name, server: `${name}:${port}`, port, localAddress, unref, quic }
     const race = new Race<QuicAttempt>(
       interleave(addresses),
       clock,
