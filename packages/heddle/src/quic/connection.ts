@@ -25,10 +25,13 @@ import type { QuicStart } from './start.ts'
 import { SentValue } from './sent-value.ts'
 import { Space } from './space.ts'
 import type { QuicStream, QuicStreamHandler } from './stream.ts'
-import { StreamSet, type StreamOwner } from './stream-set.ts'
+import { StreamsOfConnection } from './stream-owner.ts'
+import { StreamSet } from './stream-set.ts'
 import { TransportError, type TransportFault } from './transport-error.ts'
 
 const none = new Uint8Array(0)
+/** Octets of a token of NEW_TOKEN that is shown: one that left no room for the hello would keep a client from a server for good. */
+const largestToken = 512
 /** The id that the client addressed first is known for so long after the handshake, ms. */
 const shortestAlias = 5_000
 
@@ -36,7 +39,7 @@ const shortestAlias = 5_000
  * One QUIC connection, without a socket, a clock or randomness of its own (RFC 9000). The run loop: mutate
  * once (`receive`, `expire`, or a stream's method), then `transmit` until it returns 0, then read `deadline`.
  */
-export class QuicConnection implements StreamOwner, PathOwner {
+export class QuicConnection implements PathOwner {
   readonly isServer: boolean
   readonly crypto: QuicCrypto
   readonly options: QuicOptions
@@ -75,7 +78,7 @@ export class QuicConnection implements StreamOwner, PathOwner {
   pingWanted: boolean
   /** The time of the run that goes on, or was last. */
   now: Instant
-  /** Set by the driver: something waits to be sent. */
+  /** Set by the driver: something waits to be sent that came up outside a run, or at the end of one that sent nothing. */
   onDirty: () => void
   readonly #start: QuicStart
   readonly #deadlines: Deadlines
@@ -102,7 +105,7 @@ export class QuicConnection implements StreamOwner, PathOwner {
     this.localIdSize = start.localId.length
     this.originalDestination = start.originalDestination
     this.retrySource = start.retrySource
-    this.token = start.token ?? none
+    this.token = start.token !== undefined && start.token.length <= largestToken ? start.token : none
     this.peerInitialSource = isServer ? start.remoteId : none
     this.peerIdIsKnown = isServer
     this.hasReceived = false
@@ -136,7 +139,7 @@ export class QuicConnection implements StreamOwner, PathOwner {
       this.#fate,
       now,
     )
-    this.streams = new StreamSet(this, isServer, options)
+    this.streams = new StreamSet(new StreamsOfConnection(this), isServer, options)
     this.remoteIds = new RemoteIds(start.remoteId, start.resetTokens)
     this.paths = new Paths(new Path(route, !isServer || start.isValidated), this, this.remoteIds)
     this.mtu = new PathMtu(options.maxDatagramSize)
@@ -305,15 +308,6 @@ export class QuicConnection implements StreamOwner, PathOwner {
   }
 
   // ── what the parts tell ─────────────────────────────────────────────────────────────────────────
-
-  /** {@link StreamOwner}. */
-  onStream(stream: QuicStream): QuicStreamHandler {
-    return this.application.onStream(stream)
-  }
-
-  onStreamsAvailable(): void {
-    if (this.handshake.isComplete && !this.#ending.isOver) this.application.onStreamsAvailable()
-  }
 
   /** The server's first Source Connection ID is what it is addressed by from then on (RFC 9000 §7.2). */
   onPeerSource(buffer: Uint8Array, start: number, limit: number): void {

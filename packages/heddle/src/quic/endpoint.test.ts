@@ -390,6 +390,45 @@ test('ten thousand connections, one after the other, leave nothing behind', () =
   assert.deepEqual([world.client.keys, world.client.handshakes], [0, 0])
 })
 
+describe('TLS that cannot begin', () => {
+  const throws = (): never => {
+    throw new Error('no TLS')
+  }
+
+  test('at a server ends that handshake, and the client hears of it', () => {
+    const world = new QuicWorld({ openTls: throws })
+    const application = silent()
+    world.connect(application)
+    assert.ok(world.run(() => application.error !== undefined, 5_000))
+    assert.equal(application.error?.wireCode, 1)
+    assert.ok(world.run(() => world.server.connections.size + world.client.connections.size === 0, 20_000))
+    nothingIsLeft(world)
+  })
+
+  test('at a client is the error of who wants to connect, and leaves nothing', () => {
+    const { client, crypto } = new QuicWorld()
+    const route = { key: 'x', remote: clientAddress(1), local: clientAddress(2) }
+    assert.throws(() => client.connect(route, silent(), undefined, throws, 0), /no TLS/)
+    assert.deepEqual([client.connections.size, client.handshakes, client.standing, client.keys, crypto.openKeys], [0, 0, 0, 0, 0])
+  })
+})
+
+test('the id that a client addressed first is known for a while after the handshake, and then no more', () => {
+  const world = new QuicWorld()
+  world.connected()
+  const [server] = world.accepted as [QuicConnection]
+  assert.equal(world.server.keys, 1 + server.localIds.count)
+  world.pass(10_000)
+  assert.equal(server.alias, undefined)
+  assert.equal(world.server.keys, server.localIds.count)
+})
+
+test('a token that leaves no room for the hello is not shown', () => {
+  const world = new QuicWorld()
+  const connection = world.connect(silent(), new Uint8Array(1_150))
+  assert.ok(world.run(() => connection.handshake.isConfirmed, 5_000))
+})
+
 test('whatever comes, nothing throws, and nothing of it stays', () => {
   const world = new QuicWorld({ seed: 7 })
   const { random } = world

@@ -38,6 +38,8 @@ export interface QuicWorldOptions {
   readonly duplicates?: number
   /** Octets; what is longer is lost. Default 1,500. */
   readonly mtu?: number
+  /** Called before the server's TLS session is made. */
+  readonly openTls?: () => void
   /** What a server's stream does. Default: it takes all and sends it back. */
   readonly accept?: (application: RecordingApplication) => RecordingApplication
 }
@@ -124,7 +126,10 @@ export class QuicWorld {
       crypto: this.crypto,
       connection: options.server,
       server: {
-        openTls: (parameters, handler) => this.#session(new PlainTls(true, parameters, handler, options.tls)),
+        openTls: (parameters, handler) => {
+          options.openTls?.()
+          return this.#session(new PlainTls(true, parameters, handler, options.tls))
+        },
         onConnection: (connection) => {
           const application = options.accept?.(echoing()) ?? echoing()
           this.accepted.push(connection)
@@ -194,8 +199,7 @@ export class QuicWorld {
   #step(): void {
     const { now } = this
     while (this.flights[0] !== undefined && this.flights[0].at <= now) this.#arrive(this.flights.shift() as Flight)
-    for (const { connections } of [this.client, this.server])
-      for (const each of connections) if (each.deadline <= now) each.expire(now)
+    for (const { connections } of [this.client, this.server]) for (const each of connections) if (each.deadline <= now) each.expire(now)
   }
 
   /** Everybody sends what they have. */
