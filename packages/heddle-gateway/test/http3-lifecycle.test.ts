@@ -1,10 +1,12 @@
-import { deepEqual, equal, ok, rejects } from 'node:assert/strict'
+import { deepEqual, equal, match, ok, rejects } from 'node:assert/strict'
+import { spawn } from 'node:child_process'
 import { createSocket } from 'node:dgram'
 import { once } from 'node:events'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
 import { Response } from 'heddle/server'
 import { Http3Code as Code, Http3StreamType, makeCertificate } from 'heddle/testing'
 import { connect as openWebSocket, upgrade } from 'heddle/websocket'
@@ -126,6 +128,40 @@ describe('without QUIC', () => {
       equal(said, message)
     }
   })
+})
+
+/** Runs the program with these flags of Node's until it ends. */
+async function run(flags: readonly string[], file: string): Promise<{ status: unknown; errors: string }> {
+  const bin = fileURLToPath(new URL('../src/bin.ts', import.meta.url))
+  const child = spawn(process.execPath, [...flags, '--conditions=@heddle/source', bin, '-c', file], { stdio: ['ignore', 'ignore', 'pipe'] })
+  let errors = ''
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    errors += text
+    if (text.includes('listener web on')) child.kill('SIGTERM')
+  })
+  const [status] = (await once(child, 'close')) as [unknown]
+  return { status, errors }
+}
+
+test('the program says on which ports it speaks HTTP/3, or exits with 1 where it cannot', { skip }, async () => {
+  const text = (protocols: string): string => `
+listeners: [{ name: web, host: 127.0.0.1, port: 0, protocols: [${protocols}], tls: { certificates: [{ cert: own.crt, key: own.key }] } }]
+routes: [{ name: all, cluster: app }]
+clusters: [{ name: app, endpoints: [127.0.0.1:1] }]
+`
+  const file = join(folder, 'gateway.yaml')
+  writeFileSync(file, text('h3, h2'))
+  const both = await run([], file)
+  equal(both.status, 0, both.errors)
+  match(both.errors, /^heddle-gateway: listener web on https:\/\/127\.0\.0\.1:\d+, HTTP\/3 by UDP\n/)
+  const forbidden = await run(['--permission', '--allow-fs-read=*', '--allow-net'], file)
+  equal(forbidden.status, 1)
+  equal(
+    forbidden.errors.replace(/\(node:\d+\)[^\n]*\n(?:\(Use [^\n]*\n)?/g, ''),
+    'heddle-gateway: listener web cannot serve HTTP/3: HTTP/3 calls OpenSSL by node:ffi, which the permission model forbids; start Node with --allow-ffi\n',
+  )
+  writeFileSync(file, text('h3'))
+  match((await run([], file)).errors, /, HTTP\/3 only \(UDP\)\n/)
 })
 
 describe('workers', { skip }, () => {

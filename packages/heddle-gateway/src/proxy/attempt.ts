@@ -133,7 +133,8 @@ export class Attempt implements ClientExchangeHandler, Waiting {
   wasStale({ code, scope }: HeddleError): boolean {
     // RST_STREAM is an answer of a sort: the connection lives, and the upstream has seen the request.
     if (this.ticket === undefined || !this.ticket.reused || this.ticket.responded || scope === 'stream') return false
-    return code === 'PEER_CLOSED' || code === 'PEER_RESET' || code === 'NETWORK_ERROR'
+    // The end of a QUIC connection from which nothing comes any more is IDLE_TIMEOUT.
+    return code === 'PEER_CLOSED' || code === 'PEER_RESET' || code === 'NETWORK_ERROR' || code === 'IDLE_TIMEOUT'
   }
 
   /** Why `error` ended it. */

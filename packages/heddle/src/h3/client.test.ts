@@ -25,6 +25,21 @@ worldTest('a request and its response', seeds, (world) => {
   assert.deepEqual(connection.lines.slice(0, 2), ['ready', 'capacity 100'])
 })
 
+worldTest('what a window may grow to is told QUIC, before the request has a stream and after', seeds, (world) => {
+  const { engine } = clientScript(world)
+  const growth = (exchange: unknown): unknown => (exchange as { quic: { windowGrowth: number } }).quic.windowGrowth
+  const [early, late] = [engine.open(recordingHandler()), engine.open(recordingHandler())]
+  early?.limitWindowGrowth?.(5_000_000)
+  early?.sendHead(getHead(), true)
+  late?.sendHead(getHead(), true)
+  assert.deepEqual([growth(early), growth(late)], [5_000_000, Infinity])
+  late?.limitWindowGrowth?.(6_000_000)
+  assert.equal(growth(late), 6_000_000)
+  assert.throws(() => late?.limitWindowGrowth?.(0), UsageError)
+  late?.cancel(CancelReason.Cancelled)
+  late?.limitWindowGrowth?.(7_000_000)
+})
+
 worldTest('the fields of HTTP/1.1 connections do not leave (RFC 9114 §4.2)', seeds, (world) => {
   const { peer, engine } = clientScript(world)
   engine.open(recordingHandler())?.sendHead(getHead('/', ['connection', 'close', 'te', 'gzip', 'keep-alive', '1', 'a', 'b']), true)

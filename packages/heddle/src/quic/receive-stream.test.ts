@@ -378,6 +378,23 @@ describe('flow control (RFC 9000 §4.1)', () => {
     assert.equal(end.set.receiveWindow.consumed, 60)
   })
 
+  test('a window grows to what it is limited to, and is not made smaller', () => {
+    const end = new StreamEnd(true, { ...small, initialMaxData: 100_000, largestWindow: 100_000 })
+    const grown = (most: number | undefined, from: number): number => {
+      if (most !== undefined) end.acceptedStream(id).stream.limitWindowGrowth(most)
+      let ahead = 0
+      for (let at = from; at < from + 3_000; at += 10) {
+        assert.equal(end.data(id, at, at + 10), undefined)
+        for (const frame of end.frames()) if (frame.type === 'MAX_STREAM_DATA') ahead = Math.max(ahead, frame.maximum - at - 10)
+      }
+      return ahead
+    }
+    end.data(id, 0, 1)
+    assert.equal(grown(250, 1), 250)
+    assert.equal(grown(20, 3_001), 250)
+    assert.equal(grown(600, 6_001), 600)
+  })
+
   test('a window that is limited does not grow', () => {
     const end = new StreamEnd(true, { ...small, initialMaxData: 10_000 })
     end.data(id, 0, 1)

@@ -38,6 +38,7 @@ export class QuicDoubleStream implements QuicStream {
   #closed: boolean
   /** When the last piece of this stream arrives at the other end: pieces stay in order. */
   lastArrival: number
+  windowGrowth: number
 
   constructor(connection: QuicDouble, id: number, handler: QuicStreamHandler, isLocal: boolean) {
     const { streamWindow } = connection.options
@@ -66,6 +67,7 @@ export class QuicDoubleStream implements QuicStream {
     this.#lost = false
     this.#closed = false
     this.lastArrival = 0
+    this.windowGrowth = Infinity
   }
 
   // ── QuicStream ──────────────────────────────────────────────────────────────────────────────────
@@ -133,8 +135,10 @@ export class QuicDoubleStream implements QuicStream {
     this.#window = byteCount
   }
 
-  /** Its windows never grow. */
-  limitWindowGrowth(): void {}
+  /** Its windows never grow: what they may is taken note of. */
+  limitWindowGrowth(byteCount: number): void {
+    this.windowGrowth = byteCount
+  }
 
   setPriority(urgency: number, incremental: boolean): void {
     if (!(urgency >= 0 && urgency <= 7 && typeof incremental === 'boolean')) this.#connection.faults.push('a priority there is none of')
