@@ -34,7 +34,7 @@ export interface SessionStart {
 
 /**
  * One handshake of TLS 1.3 by OpenSSL. OpenSSL is called from `start`, `receive` and `resume`, and calls back from
- * within. In there this session may be given more input, which waits, and may be closed, which happens afterwards.
+ * within. In there a session may be given more input, which waits, and may be closed, which happens afterwards.
  */
 export class OpenSslSession implements TlsSession, CallbackTarget, ChoosingSession {
   complete: boolean
