@@ -145,3 +145,24 @@ test('threads serve each for themselves, and are terminated while they do', quic
   assert.equal(await child.message(), 'terminated')
   assert.deepEqual(await child.ended, clean)
 })
+
+test('processes share a port, each with clients of its own', { ...quick, skip: noHttp3 || process.platform !== 'linux' }, async (t) => {
+  const source = (port: number): string => `
+    const tellPid = () => new Response(String(process.pid))
+    const server = await start({ fetch: tellPid, port: ${port}, protocols: ['h3', 'h2'], reusePort: true, quicKey: new Uint8Array(32).fill(7) })
+    process.send(server.port)
+    process.once('message', () => server.close())
+    process.channel.unref()
+  `
+  const first = run(t, source(0))
+  const port = (await first.message()) as number
+  const second = run(t, source(port))
+  assert.equal(await second.message(), port)
+  const clients = Array.from({ length: 32 }, () => client(t, port))
+  const texts = await Promise.all(clients.map(async (each) => (await each.ask()).text))
+  assert.deepEqual(new Set(texts), new Set([String(first.process.pid), String(second.process.pid)]))
+  // Whoever asks again comes to the same one.
+  assert.deepEqual(await Promise.all(clients.map(async (each) => (await each.ask()).text)), texts)
+  for (const child of [first, second]) child.process.send('close')
+  for (const child of [first, second]) assert.deepEqual(await child.ended, clean)
+})

@@ -4,8 +4,9 @@ import { once } from 'node:events'
 import { test, type TestContext } from 'node:test'
 import { Client } from '../client/index.ts'
 import { Response, serve, type Server } from '../server/index.ts'
-import { makeCertificate, Random } from '../testing/index.ts'
+import { makeCertificate, Random, Recording } from '../testing/index.ts'
 import { noHttp3 } from '../../test/h3-client.ts'
+import { acceptWebSocket } from './accept-websocket.ts'
 import { connect } from './connect.ts'
 import { HandshakeError } from './handshake-error.ts'
 import type { Closed } from './socket-handler.ts'
@@ -102,6 +103,45 @@ for (const way of ways) {
     for (const socket of sockets) assert.deepEqual([(await socket.closed).code, (await socket.closed).wasClean], [1001, true])
   })
 }
+
+test('the raw face over HTTP/3, and servers that take no WebSockets', { timeout: 30_000, skip: noHttp3 }, async (t) => {
+  const raw = await serve({
+    hostname: '127.0.0.1',
+    protocols: ['h3'],
+    tls: { cert, key },
+    websocket: true,
+    onExchange(exchange) {
+      const handler = new Recording()
+      handler.onHead = (head) => {
+        const socket = acceptWebSocket(exchange, head, { deflate: true })
+        if (socket === undefined) return
+        socket.handler = {
+          onMessage(from, buffer, start, limit, binary) {
+            from.post(binary ? buffer.slice(start, limit) : Buffer.from(buffer.subarray(start, limit)).toString('latin1'))
+          },
+          onClose() {},
+        }
+      }
+      return handler
+    },
+  })
+  const without = await serve({ hostname: '127.0.0.1', protocols: ['h3'], tls: { cert, key }, fetch: () => new Response('a page') })
+  const client = new Client({ protocols: ['h3'], tls: { ca: cert } })
+  t.after(async () => {
+    client.destroy()
+    for (const server of [raw, without]) await server.close({ deadline: 0 })
+  })
+  await using socket = await connect(`wss://localhost:${raw.port}/`, { client })
+  assert.equal(socket.version, 'h3')
+  for (const message of ['text', Uint8Array.of(1, 2, 3), 'x'.repeat(300_000), new Uint8Array(300_000).fill(7)]) {
+    await socket.write(message)
+    assert.deepEqual(await socket.read(), message)
+  }
+  const error: unknown = await connect(`wss://localhost:${without.port}/`, { client }).catch((reason: unknown) => reason)
+  assert.ok(error instanceof HandshakeError)
+  assert.equal(error.status, 0, 'the server offers none, so none is asked for')
+  assert.equal(without.stats().requests, 0)
+})
 
 test('Node’s own client', { timeout: 30_000 }, async (t) => {
   const { url, ends } = await open(t, 'h1', { protocol: ['b', 'a'], deflate: true })
