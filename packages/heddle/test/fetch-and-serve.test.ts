@@ -1,9 +1,12 @@
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
+import { once } from 'node:events'
+import { connect } from 'node:http2'
 import { test, type TestContext } from 'node:test'
 import { promisify } from 'node:util'
 import * as zlib from 'node:zlib'
 import { Client, fetch, Response, serve, type FetchHandler, type Server } from 'heddle'
+import { makeCertificate } from 'heddle/testing'
 
 async function start(t: TestContext, handler: FetchHandler): Promise<string> {
   const server: Server = await serve({ port: 0, hostname: '127.0.0.1', fetch: handler })
@@ -82,4 +85,16 @@ test('both ends of Heddle: a body there and back, and trailers behind it', async
   const response = await fetch(origin, { method: 'POST', body: words(), duplex: 'half' })
   assert.equal(await response.text(), 'one two three')
   assert.equal((await response.trailers).get('x-sum'), '3')
+})
+
+test('a server says which origins it answers for, over HTTP/2', async (t) => {
+  const { cert, key } = makeCertificate({ names: ['a.test', 'b.test'] })
+  const origins = ['https://a.test', 'https://b.test:8443']
+  const server = await serve({ port: 0, hostname: '127.0.0.1', tls: { cert, key }, origins, fetch: () => new Response('') })
+  t.after(() => server.close({ deadline: 0 }))
+  const session = connect(server.url, { rejectUnauthorized: false, servername: 'a.test' })
+  t.after(() => session.destroy())
+  const [told] = (await once(session, 'origin')) as [string[]]
+  assert.deepEqual(told, origins)
+  assert.deepEqual(session.originSet, [`https://a.test:${server.port}`, ...origins])
 })

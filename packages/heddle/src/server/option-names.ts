@@ -14,6 +14,7 @@ export const serveOptionNames: OptionNames<ServeOptions> = {
   http2: true,
   http3: true,
   altSvc: true,
+  origins: true,
   halfOpen: true,
   maxConnections: true,
   maxHandshakes: true,

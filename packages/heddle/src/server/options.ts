@@ -69,6 +69,12 @@ export interface ServeOptions {
    * exchange ends and `request.signal` aborts, which is how a client that leaves is noticed at once.
    */
   readonly halfOpen?: boolean
+  /**
+   * Origins (`https://a.example`) that this server answers for, told to clients of HTTP/2 and HTTP/3 (RFC 8336, RFC 9412):
+   * one that coalesces connections then asks for those and no others here. Needs `tls`. Default: nothing is told, and
+   * clients go by the certificate.
+   */
+  readonly origins?: readonly string[]
   /** Connections held at once; more are dropped and counted. Default: no limit. */
   readonly maxConnections?: number
   /** TLS handshakes in flight. For more the oldest makes room if it has taken 1 s, else they are dropped. Default 1000. */

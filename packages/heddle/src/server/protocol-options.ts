@@ -50,6 +50,20 @@ export function http1Options(options: ServeOptions, clock: { httpDate(): string 
   }
 }
 
+/** The origins to tell clients of, if any. Throws UsageError for what is none. */
+function servedOrigins({ origins, tls }: ServeOptions): { readonly origins?: readonly string[] } {
+  if (origins === undefined) return {}
+  const isOrigin = (value: unknown): boolean =>
+    typeof value === 'string' && value.startsWith('https://') && URL.parse(value)?.origin === value
+  // oxlint-disable-next-line typescript/no-unnecessary-condition -- callers without types
+  if (!Array.isArray(origins) || !origins.every(isOrigin)) {
+    throw new UsageError('serve: origins must be a list of origins as a browser writes them, such as https://a.example')
+  }
+  // RFC 8336 §2: whoever is not known by a certificate can claim nothing.
+  if (tls === undefined || tls === null) throw new UsageError('serve: origins needs tls')
+  return { origins }
+}
+
 /** What HTTP/2 connections are made with. Throws UsageError for limits that are none. */
 export function http2Options(options: ServeOptions, clock: { httpDate(): string }): Http2Options {
   const own = options.http2 === undefined ? {} : checkedLimits('serve', options.http2)
@@ -57,6 +71,7 @@ export function http2Options(options: ServeOptions, clock: { httpDate(): string 
     date: clock,
     limits: { ...sharedLimits(options.limits), ...own },
     extendedConnect: extendedProtocols(options).length > 0,
+    ...servedOrigins(options),
   }
 }
 
@@ -67,6 +82,7 @@ export function http3Options(options: ServeOptions, clock: { httpDate(): string 
     date: clock,
     limits: { ...sharedHttp3Limits(options.limits), ...own },
     extendedConnect: extendedProtocols(options).length > 0,
+    ...servedOrigins(options),
   }
 }
 

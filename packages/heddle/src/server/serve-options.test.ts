@@ -48,6 +48,11 @@ test('an option that is none is refused by its name, and not taken for the defau
     [{ fetch, http3: { headTimeot: 1 } }, 'serve: there is no option http3.headTimeot; did you mean http3.headTimeout?'],
     [{ fetch, quicKey: new Uint8Array(31) }, 'serve: quicKey must be 32 octets'],
     [{ fetch, quicKey: 'x'.repeat(32) }, 'serve: quicKey must be 32 octets'],
+    [
+      { fetch, tls: {}, origins: ['https://a.example/'] },
+      'serve: origins must be a list of origins as a browser writes them, such as https://a.example',
+    ],
+    [{ fetch, origins: ['https://a.example'] }, 'serve: origins needs tls'],
     [{ fetch, altSvc: 'no' }, 'serve: altSvc must be true or false'],
     [{ fetch, protocols: [] }, "serve: protocols must be a list of 'h3', 'h2' and 'http/1.1', or of some of them"],
     [{ fetch, protocols: 'h2' }, "serve: protocols must be a list of 'h3', 'h2' and 'http/1.1', or of some of them"],
