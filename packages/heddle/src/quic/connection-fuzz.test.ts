@@ -74,6 +74,19 @@ test('random frames in the handshake, to a server', () => {
   }
 })
 
+test('Initial packets in small datagrams are not read by a connection that there is (RFC 9000 §14.1)', () => {
+  const world = new QuicWorld()
+  const client = world.connect()
+  world.run(() => world.accepted.length === 1)
+  const [server] = world.accepted as [QuicConnection]
+  const forger = forgerOf(world, client, false)
+  const close: DebugFrame = { type: 'CONNECTION_CLOSE', code: 1, frameType: 0, reason: '' }
+  world.inject(true, forger.packet(Level.initial, [close], { size: 1_199 }))
+  assert.equal(server.closing.state, 'open')
+  world.inject(true, forger.packet(Level.initial, [close], { size: 1_200 }))
+  assert.equal(server.closing.state, 'draining')
+})
+
 describe('frames of a server that a client ends the connection for', () => {
   const T = TransportError
   const cases: readonly (readonly [string, number, DebugFrame])[] = [

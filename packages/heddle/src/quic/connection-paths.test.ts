@@ -224,6 +224,33 @@ describe('others who send the peer’s packets from elsewhere', () => {
     assert.ok(server.remoteIds.count <= 8)
   })
 
+  test('the challenge to a new address is full if a full datagram came, and as large as it may be otherwise', () => {
+    for (const size of [60, 100, 1_200]) {
+      const ends = connected()
+      const { world } = ends
+      const before = world.log.length
+      world.inject(true, forgerOf(ends).packet(Level.application, [{ type: 'PING' }], { size }), clientAddress(66))
+      const [first] = world.log.slice(before).filter(({ to }) => to.address === clientAddress(66).address)
+      assert.equal(first?.bytes.length, Math.min(3 * size, 1_200))
+    }
+  })
+
+  test('an acknowledgement that is due and may not leave waits without a turn of the clock', () => {
+    const ends = connected()
+    const { world, server } = ends
+    world.drop = ({ toServer }) => toServer
+    const late = forgerOf(ends)
+    late.packetNumber = 4_000
+    world.inject(true, forgerOf(ends).packet(Level.application, [{ type: 'PING' }]), clientAddress(66))
+    assert.equal(server.paths.current.allowance, 0)
+    world.inject(true, late.packet(Level.application, [{ type: 'PING' }]))
+    assert.ok(server.spaces[2].received.shouldAckNow)
+    // The world ends a loop without end.
+    world.pass(2_000)
+    world.pass(2_000)
+    assert.equal(server.spaces[2].received.shouldAckNow, false, 'the old path is the way back')
+  })
+
   test('datagrams that cannot be opened make no path', () => {
     const { world, server } = connected()
     for (let i = 0; i < 50; i++) {
