@@ -1,8 +1,10 @@
 /** HTTP/3 beside other versions: when connections go over QUIC, and what happens when they cannot. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { responseHead, type Fields } from '../http/index.ts'
+import { responseHead, type ConnectionHandler, type Fields } from '../http/index.ts'
+import { connectionInfo } from '../testing/index.ts'
 import { Bench, verified, type DoubleStreams } from './double.test.ts'
+import { makeEngine, type AnyDialled, type EngineOptions } from './engine.ts'
 import type { ClientOptions } from './options.ts'
 
 const minute = 60_000
@@ -395,6 +397,45 @@ test('streams are given bit by bit: who waits gets one as soon as the server all
   streams.handler.onCapacity(1)
   assert.deepEqual(bench.takeLog(), ['c opened'])
   assert.equal(bench.dials.length, 0)
+})
+
+test('a connection on which streams were allowed late does not make room for others while it runs requests', () => {
+  const bench = new Bench({ protocols: ['h3'], maxConnections: 1 })
+  bench.request('a', undefined, bench.secure)
+  bench.turn()
+  const streams = bench.quicDials[0]?.accept(0) as DoubleStreams
+  streams.most = 2
+  streams.handler.onCapacity(2)
+  bench.request('b', undefined, bench.pool.directory.find('https://other.test'))
+  bench.turn()
+  assert.deepEqual([bench.takeLog(), streams.draining, bench.quicDials.length], [['a opened'], false, 1])
+  streams.respond()
+  bench.turn()
+  streams.close()
+  bench.turn()
+  assert.equal(bench.quicDials.length, 2)
+})
+
+test('an idle connection is closed before QUIC would let it go without a word', () => {
+  const idleTimeoutOf = (silence: number, options: EngineOptions['http3']): number => {
+    const quic = {
+      idle: { timeout: silence },
+      openableBidirectional: 0,
+      roundTripTime: 1,
+      open() {},
+      close() {},
+      keepAlive() {},
+      wake() {},
+    }
+    const dialled = { quic, info: connectionInfo('client') } as unknown as AnyDialled
+    const handler = { onReady() {}, onCapacity() {}, onDraining() {}, onClose() {} } as unknown as ConnectionHandler
+    const engine = makeEngine('h3', dialled, handler, { http1: {}, http2: {}, http3: options }, 0)
+    return (engine as unknown as { limits: { idleTimeout: number } }).limits.idleTimeout
+  }
+  assert.equal(idleTimeoutOf(30_000, {}), 29_000)
+  assert.equal(idleTimeoutOf(Infinity, {}), 60_000)
+  assert.equal(idleTimeoutOf(30_000, { limits: { idleTimeout: 4_000 } }), 4_000)
+  assert.equal(idleTimeoutOf(500, {}), 1_000)
 })
 
 test('HTTP/3 alone: no other way is tried, and none leads through a proxy', () => {
