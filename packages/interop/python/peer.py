@@ -226,6 +226,11 @@ class Asking:
         print(json.dumps(outcome) + "\n", end="", flush=True)
 
     async def do(self, what):
+        if what == "leave":
+            if self.connecting is not None and self.connecting.done() and self.connecting.exception() is None:
+                self.connecting.result().close(ErrorCode.H3_NO_ERROR)
+            self.connecting = None
+            return ""
         client = await self.client()
         quic = client._quic
         match what:
@@ -242,10 +247,6 @@ class Asking:
             case "change id":
                 client.change_connection_id()
                 await client.ping()
-                return ""
-            case "reconnect":
-                client.close(ErrorCode.H3_NO_ERROR)
-                self.connecting = None
                 return ""
             case "ended":
                 return await asyncio.wait_for(asyncio.shield(client.ended), 20)

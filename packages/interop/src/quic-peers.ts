@@ -33,16 +33,21 @@ export function quicClient(t: TestContext, peer: QuicPeer, port: number, folder:
   const [program, ...words] = programs[peer]
   const all = [...words, 'http-client', '-way', 'h3', '-address', `127.0.0.1:${port}`, '-ca', folder.ca, ...flags]
   const client = new ToldClient<object, ToldAnswer>(t, program, all)
+  const act = async (what: string, payload = new Uint8Array()): Promise<string> => {
+    const { Error: error, Content: content } = await client.carryOut({ Do: what, Content: Buffer.from(payload).toString('base64') })
+    if (error !== '') throw new Error(`${what}: ${error}`)
+    return Buffer.from(content ?? '', 'base64').toString()
+  }
   return {
     // aioquic takes a length without content for a fault, whatever the method.
     lacks: peer === 'aioquic' ? ['HEAD'] : [],
     ask: (asked) => askBy(client, asked),
-    do: async (what, payload = new Uint8Array()) => {
-      const { Error: error, Content: content } = await client.carryOut({ Do: what, Content: Buffer.from(payload).toString('base64') })
-      if (error !== '') throw new Error(`${what}: ${error}`)
-      return Buffer.from(content ?? '', 'base64').toString()
+    do: act,
+    close: async () => {
+      // A server that hears nothing waits, for the last answer may not have arrived.
+      await act('leave')
+      await client.close()
     },
-    close: () => client.close(),
   }
 }
 

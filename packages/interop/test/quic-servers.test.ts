@@ -19,7 +19,7 @@ for (const peer of quicPeers) {
   test(`the client and ${peer}, a server: the story`, quick, async (t) => {
     const { its } = await open(t, peer)
     await tellStory(its, { version: 'h3', spoken: 'h3' })
-    await tellQuicStory(its, peer === 'quic-go' ? 20_000_000 : 4_000_000)
+    await tellQuicStory(its, peer === 'quic-go' ? 20_000_000 : 2_000_000)
     const { http3, streams, waiting } = its.client.stats()
     assert.deepEqual([http3.dialled, streams, waiting], [1, 0, 0], 'everything on one connection')
     await its.close()

@@ -27,7 +27,7 @@ var (
 	retry    = flag.Bool("retry", false, "a QUIC server makes clients show first that they receive at their address")
 	idLength = flag.Int("id-length", 4, "octets in a connection id of QUIC")
 	idle     = flag.Duration("idle", 30*time.Second, "after which QUIC gives up a silent connection")
-	version2 = flag.Bool("version2", false, "a QUIC client begins with version 2 (RFC 9369)")
+	version2 = flag.Bool("version2", false, "a QUIC client speaks version 2 (RFC 9369) and no other")
 	address  = flag.String("address", "", "host:port a client connects to")
 )
 

@@ -71,7 +71,7 @@ func (c *quicClient) transport() *http3.Transport {
 
 func versions() []quic.Version {
 	if *version2 {
-		return []quic.Version{quic.Version2, quic.Version1}
+		return []quic.Version{quic.Version2}
 	}
 	return nil
 }
@@ -90,7 +90,7 @@ func (c *quicClient) do(what string, payload []byte) (string, error) {
 	c.mutex.Lock()
 	connection := c.connection
 	c.mutex.Unlock()
-	if connection == nil {
+	if connection == nil && what != "leave" {
 		return "", errors.New("no connection yet")
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
@@ -112,7 +112,7 @@ func (c *quicClient) do(what string, payload []byte) (string, error) {
 			return "", err
 		}
 		return transport.Conn.LocalAddr().String(), deafen(c.socket)
-	case "reconnect":
+	case "leave":
 		err := c.Close()
 		c.Transport = c.transport()
 		return "", err
@@ -125,8 +125,6 @@ func (c *quicClient) do(what string, payload []byte) (string, error) {
 		case <-ctx.Done():
 			return "", errors.New("it stands")
 		}
-	case "version":
-		return connection.ConnectionState().Version.String(), nil
 	}
 	return "", fmt.Errorf("no way to %q", what)
 }
