@@ -274,7 +274,8 @@ test('an upstream that restarts with GOAWAY loses no request', { timeout: 30_000
       statuses.set(status, (statuses.get(status) ?? 0) + 1)
     }
   })
-  for (let i = 0; i < 10; i++) {
+  // A slow machine takes longer for as much.
+  for (let i = 0; i < 10 || (statuses.get(200) ?? 0) <= 100 || origin.opened < 5; i++) {
     await sleep(30)
     // Graceful: GOAWAY, and what was accepted is answered.
     for (const open of origin.sessions) open.close()
@@ -282,7 +283,6 @@ test('an upstream that restarts with GOAWAY loses no request', { timeout: 30_000
   done = true
   await Promise.all(load)
   deepEqual([...statuses.keys()], [200], JSON.stringify([...statuses]))
-  ok((statuses.get(200) ?? 0) > 100 && origin.opened >= 5, `${statuses.get(200)} requests, ${origin.opened} connections`)
   equal((await gateway.stats()).clusters[0]?.endpoints[0]?.failures, 0)
 })
 

@@ -179,6 +179,52 @@ async function idle(gateway: { snapshot(): Promise<unknown> }): Promise<number[]
 
 const megabyte = 2 ** 20
 
+describe('clients that send what nobody reads', { skip }, () => {
+  for (const [route, most] of [
+    ['', 2.2],
+    [', streamWindow: 64KiB', 1.2],
+  ] as const) {
+    test(`are held back where they are${route}`, async (context) => {
+      let came = 0
+      const server = await http3Origin(context, {
+        onExchange: () => ({
+          onHead() {},
+          onData: (_buffer, start, limit) => void (came += limit - start),
+          onTrailers() {},
+          onSent() {},
+          onPriority() {},
+          onClose() {},
+        }),
+      })
+      const { connect } = await start(context, [server.port], { cluster: http3Cluster, route })
+      const client = await connect()
+      const stream = await client.request(lines('POST', '/'), false)
+      const size = 8 * megabyte
+      for (let i = 0; i < 8; i++) stream.sendContent(Buffer.alloc(megabyte))
+      for (let before = -1; before !== came || came === 0;) {
+        before = came
+        await sleep(300)
+      }
+      const sent = (size - (stream.quic?.queued ?? 0)) / megabyte
+      ok(sent <= most, `${sent} MiB were taken, and ${came / megabyte} arrived`)
+      const good = await connect()
+      const other = await good.request(lines('GET', '/'))
+      await good.until('a request beside it', () => other.quic?.queued === 0)
+    })
+  }
+
+  test('have as many requests at once as the listener allows', async (context) => {
+    const { port } = await noting(context, '')
+    const { connect } = await start(context, [port], { listener: ', http3: { maxConcurrentStreams: 3 }' })
+    const client = await connect()
+    equal(client.connection.openableBidirectional, 3)
+    const streams = [client.openNow(), client.openNow(), client.openNow()]
+    equal(client.connection.openableBidirectional, 0)
+    for (const stream of streams) equal((await client.answer(stream.sendHead(lines('GET', '/'), true))).status, 200)
+    await client.until('credit for more', () => client.connection.openableBidirectional > 0)
+  })
+})
+
 describe('clients that read nothing', { skip }, () => {
   for (const [name, cluster] of upstreams) {
     test(`hold upstreams of ${name} back, and nobody else; when they read, they get it all`, { timeout: 60_000 }, async (context) => {
