@@ -251,9 +251,7 @@ export class Service {
   #report(error: unknown): void {
     if (error instanceof HeddleError && (error.code === 'TLS_FAILED' || error.code === 'HANDSHAKE_FAILED')) return
     const message = error instanceof Error ? error.message : String(error)
-    // To clients anywhere datagrams may fail to leave: that is the same trouble whatever the address.
-    const { code, syscall } = error as NodeJS.ErrnoException
-    const trouble = typeof code === 'string' && typeof syscall === 'string' ? `${syscall} ${code}` : message
+    const trouble = troubleOf(error) ?? message
     const now = Date.now()
     if (trouble === this.#lastReport && now - this.#lastReportAt < reportInterval) return
     this.#lastReport = trouble
@@ -282,6 +280,14 @@ export class Service {
     })
     return { ...identities[0], names, requestCert: clientCa !== undefined, ticketKeys }
   }
+}
+
+/** What the system refused, whatever the address: datagrams may fail to leave to clients anywhere. Undefined: it is no error of the system's. */
+function troubleOf(error: unknown): string | undefined {
+  const system: unknown = error instanceof HeddleError ? error.cause : error
+  if (!(system instanceof Error)) return undefined
+  const { code, syscall } = system as NodeJS.ErrnoException
+  return typeof code === 'string' && typeof syscall === 'string' ? `${syscall} ${code}` : undefined
 }
 
 /** Those of `config`; what did not change is taken from `known`. Throws for TLS files that cannot be read; then none is new. */
