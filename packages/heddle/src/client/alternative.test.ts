@@ -217,6 +217,27 @@ test('where nothing can be reached QUIC is not to blame, and the error is that o
   assert.equal(bench.quicDials.length, 3, 'it was not left alone')
 })
 
+test('QUIC that cannot even begin is one that fails', () => {
+  let throws = 0
+  const connectQuic = (): never => {
+    throws++
+    throw new TypeError('no')
+  }
+  const bench = benchOf({ connectQuic })
+  learnAndClose(bench)
+  bench.request('a', undefined, bench.secure)
+  bench.turn()
+  const streams = bench.dials[1]?.acceptStreams(100, verified) as DoubleStreams
+  assert.deepEqual([bench.takeLog(), throws], [['a opened'], 1])
+  // Beside TCP as well, once it may be tried again.
+  bench.world.advance(5 * minute)
+  bench.request('b', undefined, bench.secure)
+  bench.turn()
+  bench.request('c', undefined, bench.secure)
+  bench.turn()
+  assert.deepEqual([bench.takeLog(), throws, streams.exchanges.length], [['b opened', 'c opened'], 2, 3])
+})
+
 test('a request cancelled while both are tried leaves nothing behind', () => {
   const bench = benchOf()
   learnAndClose(bench)

@@ -43,8 +43,8 @@ export class HeadStart implements Attempt {
   #tcpFailure: HeddleError | undefined
   /** `done` was called, or never will be. */
   #settled: boolean
+  #cancelled: boolean
 
-  /** Throws what `byQuic` throws. */
   constructor(clock: Clock, alternative: Alternative, byQuic: Connector, byTcp: Connector, owner: HeadStartOwner, done: Told) {
     this.#clock = clock
     this.#alternative = alternative
@@ -57,12 +57,19 @@ export class HeadStart implements Attempt {
     this.#quicFailed = false
     this.#tcpFailure = undefined
     this.#settled = false
-    this.#quic = byQuic((error, dialled) => this.#quicEnded(error, dialled))
+    this.#cancelled = false
     clock.set(this.#alarm, clock.now() + headStart)
+    try {
+      this.#quic = byQuic((error, dialled) => this.#quicEnded(error, dialled))
+    } catch (error) {
+      // As a failure that comes later.
+      clock.soon(() => this.#quicEnded(error as HeddleError, undefined))
+    }
   }
 
   cancel(): void {
     this.#settled = true
+    this.#cancelled = true
     this.#clock.clear(this.#alarm)
     this.#quic?.cancel()
     this.#tcp?.cancel()
@@ -72,6 +79,10 @@ export class HeadStart implements Attempt {
 
   #quicEnded(error: HeddleError | undefined, dialled: AnyDialled | undefined): void {
     this.#quic = undefined
+    if (this.#cancelled) {
+      if (dialled !== undefined) drop(dialled)
+      return
+    }
     if (this.#settled) return this.#owner.onProbed(this.#alternative, error, dialled)
     if (dialled !== undefined) {
       this.cancel()
@@ -89,7 +100,6 @@ export class HeadStart implements Attempt {
     try {
       this.#tcp = this.#byTcp((error, dialled) => this.#tcpEnded(error, dialled))
     } catch (error) {
-      // As a failure that comes later.
       this.#clock.soon(() => this.#tcpEnded(error as HeddleError, undefined))
     }
   }
