@@ -25,18 +25,21 @@ export interface Relay {
   readonly counts: { came: number; lost: number }
   /** Clients have another port at the server from now on; what comes to the one they had is lost. */
   rebind(): Promise<void>
+  /** What clients send goes to another port from now on. */
+  turnTo(port: number): void
   /** Nothing goes through any more. */
   cut(): void
 }
 
-/** Opens a relay to `port` of 127.0.0.1 that ends with its test. */
-export async function openRelay(t: TestContext, port: number, options: RelayOptions = {}): Promise<Relay> {
+/** Opens a relay to the port `server` of 127.0.0.1 that ends with its test. */
+export async function openRelay(t: TestContext, server: number, options: RelayOptions = {}): Promise<Relay> {
   const { loss = 0, duplicates = 0, late = 0, mtu = 1_500, mute = false } = options
   const random = new Random(options.seed ?? 1)
   const counts = { came: 0, lost: 0 }
   const front = await bound()
   let back = await bound()
   let client: number | undefined
+  let port = server
   let isOpen = true
 
   function carry(bytes: Buffer, send: (bytes: Buffer) => void): void {
@@ -76,6 +79,7 @@ export async function openRelay(t: TestContext, port: number, options: RelayOpti
     port: front.address().port,
     counts,
     cut,
+    turnTo: (other) => (port = other),
     rebind: async () => {
       const before = back
       back = await bound()

@@ -104,3 +104,31 @@ test('a network that ends: the client notices, and both forget the connection', 
   await until(() => server.stats().http3.connections === 0, 'the server to forget it')
   await client.close()
 })
+
+test('quic-go and a server that has lost its connections: a stateless reset', quick, async (t) => {
+  const folder = openFolder(t)
+  const { cert, key } = folder.identity
+  const options = { fetch: quicApplication(), protocols: ['h3'], tls: { cert, key }, quicKey: Buffer.alloc(32, 'shared') } as const
+  const first = await openServer(t, options)
+  const second = await openServer(t, options)
+  const relay = await openRelay(t, first.port)
+  const client = quicClient(t, 'quic-go', relay.port, folder)
+  await client.ask({ path: '/hello' })
+  relay.turnTo(second.port)
+  await assert.rejects(client.ask({ path: '/hello' }), /received a stateless reset/)
+  assert.equal((await client.ask({ path: '/hello' })).text, 'GET h3')
+  assert.equal(second.stats().http3.accepted, 1)
+  await client.close()
+})
+
+test('the client and a quic-go that has lost its connections: a stateless reset', quick, async (t) => {
+  const folder = openFolder(t)
+  const [first, second] = await Promise.all([openQuicServer(t, 'quic-go', folder), openQuicServer(t, 'quic-go', folder)])
+  const relay = await openRelay(t, first.port)
+  const client = heddleClient(t, 'h3', relay.port, folder)
+  await client.ask({ path: '/hello' })
+  relay.turnTo(second.port)
+  assert.equal((await client.ask({ path: '/hello' })).text, 'GET h3')
+  assert.equal(client.client.stats().http3.dialled, 2)
+  await client.close()
+})

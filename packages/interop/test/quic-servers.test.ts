@@ -1,6 +1,7 @@
 /** The client and the HTTP/3 of quic-go and aioquic. */
 import assert from 'node:assert/strict'
 import { test, type TestContext } from 'node:test'
+import { requestHead, type Client, type Exchange } from 'heddle'
 import { heddleClient, type HeddleClient } from '../src/heddle-client.ts'
 import { openQuicServer, quicPeers, type QuicPeer, type QuicServer } from '../src/quic-peers.ts'
 import { tellQuicStory } from '../src/quic-story.ts'
@@ -8,6 +9,36 @@ import { openFolder, until } from '../src/stage.ts'
 import { tellStory } from '../src/story.ts'
 
 const quick = { timeout: 60_000 }
+
+/** Sends `payload` through an extended CONNECT (RFC 9220); resolves with what comes back. */
+function throughTunnel(client: Client, port: number, payload: Buffer): Promise<Buffer> {
+  const { promise, resolve, reject } = Promise.withResolvers<Buffer>()
+  const chunks: Buffer[] = []
+  let exchange: Exchange | undefined
+  client.exchange(
+    `https://127.0.0.1:${port}`,
+    {
+      onOpen: (opened) => {
+        exchange = opened
+        opened.sendHead(requestHead('CONNECT', 'https', `127.0.0.1:${port}`, '/quic/tunnel', [], 'websocket'), false)
+      },
+      onHead: ({ status }) => {
+        assert.equal(status, 200)
+        exchange?.sendOwned(payload, true)
+      },
+      onData: (buffer, start, limit) => {
+        chunks.push(Buffer.from(buffer.subarray(start, limit)))
+        exchange?.consume(limit - start)
+      },
+      onTrailers: () => {},
+      onSent: () => {},
+      onPriority: () => {},
+      onClose: (error) => (error === undefined ? resolve(Buffer.concat(chunks)) : reject(error)),
+    },
+    { tunnel: true },
+  )
+  return promise
+}
 
 async function open(t: TestContext, peer: QuicPeer, ...flags: string[]): Promise<{ server: QuicServer; its: HeddleClient }> {
   const folder = openFolder(t)
@@ -59,6 +90,13 @@ for (const peer of quicPeers) {
     await until(() => its.client.stats().connections === 0, 'the connection to be gone')
     assert.equal((await its.ask({ path: '/hello' })).text, 'GET h3', 'on another connection')
     assert.equal(its.client.stats().http3.dialled, 2)
+    await its.close()
+  })
+
+  test(`the client tunnels through ${peer} by extended CONNECT`, quick, async (t) => {
+    const { server, its } = await open(t, peer)
+    const payload = Buffer.alloc(300_000, 'through')
+    assert.ok((await throughTunnel(its.client, server.port, payload)).equals(payload))
     await its.close()
   })
 

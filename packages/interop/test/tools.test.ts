@@ -85,3 +85,26 @@ test('a machine without apt', async (t) => {
   assert.equal(status, 1)
   assert.match(stderr, /Error: interop: chromium is not installed, and there is no apt-get to install it with/)
 })
+
+test('a Python without venv, and packages that cannot be had', async (t) => {
+  const machine = new Machine(t)
+  machine.has('apt-get', ': > "$FOLDER/${*##* }"')
+  machine.has('sudo', 'shift; exec "$@"')
+  // Asked for its modules it has none; told to make a place, it makes one whose pip fails.
+  machine.has(
+    'python3',
+    `case "$*" in
+  --version) echo Python 9 ;;
+  -c*) exit 1 ;;
+  *venv*) /bin/mkdir -p "$3/bin"; echo '#!/bin/sh
+exit 7' > "$3/bin/python"; /bin/chmod 755 "$3/bin/python" ;;
+esac`,
+  )
+  for (let i = 0; i < 2; i++) {
+    const { status, stderr } = await machine.asksFor('aioquic')
+    assert.equal(status, 1)
+    assert.match(stderr, /Error: interop: \S+\/bin\/python -m pip install .* --requirement \S+requirements.txt: ended with 7/)
+    assert.match(stderr, /interop: installing python3-venv/)
+  }
+  assert.ok(existsSync(join(machine.folder, 'python3-venv')))
+})

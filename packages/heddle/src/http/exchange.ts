@@ -34,6 +34,7 @@ export interface TlsFacts {
 export interface ConnectionInfo {
   /** Unique within the process. */
   readonly id: number
+  /** The other end; over HTTP/3, where a client may move on (RFC 9000 §9), where it was when the connection began. */
   readonly remote: Address
   readonly local: Address
   readonly tls: TlsFacts | undefined

@@ -86,7 +86,7 @@ func serveQUIC() error {
 	})
 	go func() {
 		_, _ = io.Copy(io.Discard, os.Stdin)
-		shutdown, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		shutdown, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 		defer cancel()
 		fmt.Println("stopped", server.Shutdown(shutdown))
 		_ = listener.Close()
