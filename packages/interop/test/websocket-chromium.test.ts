@@ -1,4 +1,4 @@
-/** Chromium's WebSocket with heddle's server: over HTTP/1.1, over the HTTP/2 connection of its page, and over one to the gateway and HTTP/1.1 behind it. */
+/** Chromium's WebSocket with heddle's server: over HTTP/1.1, over the HTTP/2 or HTTP/3 connection of its page, and over one to the gateway and HTTP/1.1 behind it. */
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { stripTypeScriptTypes } from 'node:module'
@@ -46,7 +46,7 @@ interface Place {
 interface Route {
   readonly name: string
   /** What the page comes by. */
-  readonly page: 'http/1.1' | 'h2'
+  readonly page: 'http/1.1' | 'h2' | 'h3'
   /** What the WebSocket comes by: to the gateway, if there is one, and to the server. */
   readonly versions: Versions
   readonly kinds: readonly ConversationKind[]
@@ -87,6 +87,19 @@ const routes: readonly Route[] = [
     },
   },
   {
+    name: 'the HTTP/3 connection of its page',
+    page: 'h3',
+    versions: ['h3', 'h3'],
+    kinds: [
+      ['takeover', 'client', 2000],
+      ['off', 'server', 200],
+    ],
+    open: async (t, { identity: { cert, key } }, deflate, asked) => {
+      const echo = await openEchoServer(t, deflate, { fetch: site(asked), tls: { cert, key }, protocols: ['h3'], hostname: '127.0.0.1' })
+      return { echo, origin: `https://localhost:${echo.server.port}` }
+    },
+  },
+  {
     name: 'HTTP/2 to the gateway and HTTP/1.1 behind it',
     page: 'h2',
     versions: ['h2', 'h1'],
@@ -103,6 +116,16 @@ const routes: readonly Route[] = [
   },
 ]
 
+/** Chromium has WebSockets over HTTP/3 (RFC 9220), and will be asked for them. */
+function overHttp3(origin: string): string[] {
+  const { host } = new URL(origin)
+  return [
+    `--origin-to-force-quic-on=${host}`,
+    '--host-resolver-rules=MAP localhost 127.0.0.1',
+    '--enable-features=EnableWebsocketsOverHttp3',
+  ]
+}
+
 for (const route of routes) {
   for (const kind of route.kinds) {
     const [deflate, closer, count] = kind
@@ -110,7 +133,7 @@ for (const route of routes) {
       const folder = openFolder(t)
       const asked = new Set<number>()
       const { echo, origin, tunnels } = await route.open(t, folder, deflate, asked)
-      const browser = new Browser(t, folder.identity.cert)
+      const browser = new Browser(t, folder.identity.cert, route.page === 'h3' ? overHttp3(origin) : undefined)
       const tab = await browser.open()
       await tab.go(`${origin}/`)
       await tab.evaluate(`import('/websocket-standard.ts').then((module) => { globalThis.converse = module.converse })`)
@@ -129,7 +152,12 @@ for (const route of routes) {
       checkFound(ours, 'server', kind)
       assert.deepEqual({ version, pongs }, { version: route.versions[1], pongs: pingCount(count) })
       if (tunnels !== undefined) assert.deepEqual(tunnels, [route.versions])
-      else assert.equal(asked.has(connectionId as number), route.page === 'h2', 'the connection of the page is kept for all, if it can be')
+      else
+        assert.equal(
+          asked.has(connectionId as number),
+          route.page !== 'http/1.1',
+          'the connection of the page is kept for all, if it can be',
+        )
       const after = echo.server.stats()
       checkSize(after.bytesRead - before.bytesRead, count, deflate !== 'off')
       checkSize(after.bytesWritten - before.bytesWritten, count, deflate !== 'off')
