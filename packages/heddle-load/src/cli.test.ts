@@ -16,8 +16,11 @@ describe('does not accept', () => {
     [[url, '-c', '0'], '--connections: expected a whole number from 1 to 100000, found 0'],
     [[url, '-c', 'many'], '--connections: expected a whole number, found "many"'],
     [[url, '-c', '1', '-c', '2'], '-c is given twice'],
-    [[url, '-m', '2'], '--streams: HTTP/1.1 has one request at a time on a connection; ask for h2 (--protocol), or for more connections'],
-    [[url, '--in-flight', '2'], '--in-flight: is for WebSocket; over HTTP/2 it is --streams'],
+    [
+      [url, '-m', '2'],
+      '--streams: HTTP/1.1 has one request at a time on a connection; ask for h2 or h3 (--protocol), or for more connections',
+    ],
+    [[url, '--in-flight', '2'], '--in-flight: is for WebSocket; over HTTP/2 and HTTP/3 it is --streams'],
     [[url, '-r', 'fast'], '--rate: expected requests per second such as 500, 2.5, 10k or 90/m, found "fast"'],
     [[url, '-r', '0'], '--rate: expected a number above 0, up to 10000000, found 0'],
     [[url, '--arrivals', 'uniform'], '--arrivals: is for a fixed rate (--rate)'],

@@ -24,9 +24,9 @@ describe('options that cannot be', () => {
     [{ url, connections: '3' }, 'run: connections: expected a whole number from 1 to 100000, found "3"'],
     [
       { url, streams: 2 },
-      'run: streams: HTTP/1.1 has one request at a time on a connection; ask for h2 (run: protocol), or for more connections',
+      'run: streams: HTTP/1.1 has one request at a time on a connection; ask for h2 or h3 (run: protocol), or for more connections',
     ],
-    [{ url, inFlight: 2 }, 'run: inFlight: is for WebSocket; over HTTP/2 it is run: streams'],
+    [{ url, inFlight: 2 }, 'run: inFlight: is for WebSocket; over HTTP/2 and HTTP/3 it is run: streams'],
     [{ url, threads: 11 }, 'run: threads: 11 are more than there are connections (10)'],
     [{ url, rate: 0 }, 'run: rate: expected a number above 0, up to 10000000, found 0'],
     [{ url, rate: Number.NaN }, 'run: rate: expected a number above 0, up to 10000000, found NaN'],

@@ -75,18 +75,20 @@ export function makePlan(options: LoadOptions, nameOf: NameOf = (option) => `run
   if (protocol === 'h3' && options.socketPath !== undefined) {
     throw new UsageError(`${nameOf('socketPath')}: HTTP/3 is not to be had on a Unix socket`)
   }
+  const fault = protocol === 'h3' ? http3Fault() : undefined
+  if (fault !== undefined) throw new UsageError(`${nameOf('protocol')}: ${fault}`)
   const connections = wholeNumber(nameOf('connections'), options.connections, 10, 1, mostConnections)
   const streams = wholeNumber(nameOf('streams'), options.streams, 1, 1, mostConnections)
   const maySpeakHttp1 =
     protocol === 'h1' || (protocol === 'auto' && (kind === 'websocket' || requests.some(({ scheme }) => scheme === 'http')))
   if (streams > 1 && maySpeakHttp1 && kind !== 'grpc') {
     throw new UsageError(
-      `${nameOf('streams')}: HTTP/1.1 has one request at a time on a connection; ask for h2 (${nameOf('protocol')}), or for more connections`,
+      `${nameOf('streams')}: HTTP/1.1 has one request at a time on a connection; ask for h2 or h3 (${nameOf('protocol')}), or for more connections`,
     )
   }
   const inFlight = wholeNumber(nameOf('inFlight'), options.inFlight, 1, 1, 100_000)
   if (inFlight > 1 && kind !== 'websocket')
-    throw new UsageError(`${nameOf('inFlight')}: is for WebSocket; over HTTP/2 it is ${nameOf('streams')}`)
+    throw new UsageError(`${nameOf('inFlight')}: is for WebSocket; over HTTP/2 and HTTP/3 it is ${nameOf('streams')}`)
   const threads = wholeNumber(nameOf('threads'), options.threads, 1, 1, 256)
   if (threads > connections) throw new UsageError(`${nameOf('threads')}: ${threads} are more than there are connections (${connections})`)
   const rate = numberAbove(nameOf('rate'), options.rate, 0, 0, 10_000_000)
@@ -120,6 +122,11 @@ export function makePlan(options: LoadOptions, nameOf: NameOf = (option) => `run
     echo: forWebSocket('echo', oneOf(nameOf('echo'), options.echo, ['same', 'any'], 'same'), options, kind, nameOf),
     deflate: forWebSocket('deflate', flag(nameOf('deflate'), options.deflate, false), options, kind, nameOf),
   }
+}
+
+/** Why this Node has no HTTP/3, if that is so. */
+function http3Fault(): string | undefined {
+  return new Client({ protocols: ['h3', 'h1'] }).stats().http3Unavailable
 }
 
 function forWebSocket<Value>(option: 'echo' | 'deflate', value: Value, options: LoadOptions, kind: LoadKind, nameOf: NameOf): Value {

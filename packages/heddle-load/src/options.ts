@@ -52,7 +52,7 @@ export interface LoadOptions extends RequestOptions {
   readonly protocol?: LoadProtocol | undefined
   /** Connections; with several origins, to each. Default 10. */
   readonly connections?: number | undefined
-  /** Requests at once on each connection, over HTTP/2; of WebSocket over HTTP/2, the sockets on each. Default 1. */
+  /** Requests at once on each connection, over HTTP/2 and HTTP/3; of WebSocket over these, the sockets on each. Default 1. */
   readonly streams?: number | undefined
   /** WebSocket: messages at once on each socket. Default 1. */
   readonly inFlight?: number | undefined

@@ -6,7 +6,7 @@ URL is http:, https:, ws: or wss:. Durations are 500ms, 10s or 2m; sizes 512B, 6
 
 How much
   -c, --connections N      connections; default 10
-  -m, --streams N          requests at once on each, over HTTP/2 (WebSockets on each); default 1
+  -m, --streams N          requests at once on each, over HTTP/2 and HTTP/3 (WebSockets on each); default 1
       --in-flight N        WebSocket: messages at once on each; default 1
   -r, --rate N             requests due per second, whatever becomes of them (open loop); 500, 10k, 90/m.
                            Without it each connection sends the next one when it has the answer (closed loop)
@@ -25,7 +25,8 @@ How long
       --connect-timeout TIME  default 10s
 
 What
-  -p, --protocol P         auto (default), h1, h2 or h3. auto: HTTP/1.1 on http:, the server's choice on https:
+  -p, --protocol P         auto (default), h1, h2 or h3. auto: HTTP/1.1 on http:, the server's choice
+                           of HTTP/2 and HTTP/1.1 on https:. h3: https: and wss: only, needs Node 26.9 or newer
       --grpc               unary calls; URL has the method: http://host/package.Service/Method
   -X, --method M           default GET, or POST with a body
   -H, --header 'n: v'      any number of times

@@ -110,6 +110,16 @@ describe('loads that end well', { concurrency: 2 }, () => {
     await server.close({ deadline: 0 })
   })
 
+  test('HTTP/3 where there is none is an option that cannot be', async () => {
+    // Older versions of Node need no flag for it.
+    const flags = process.allowedNodeEnvironmentFlags.has('--no-experimental-ffi') ? ['--no-experimental-ffi'] : []
+    for (const args of [[], ['-t', '2']]) {
+      const { status, output, errors } = await finished(['https://127.0.0.1:9/', '-p', 'h3', ...args], flags)
+      deepEqual([status, output], [2, ''])
+      match(errors, /^heddle-load: --protocol: HTTP\/3 needs .*\n\nheddle-load --help lists the options\.\n$/)
+    }
+  })
+
   test('gRPC', async () => {
     const result = await jsonOf([at('/pkg.Greeter/SayHello'), '--grpc', '-n', '20', '-c', '1', '-m', '5', '--body-hex', '0a01 61'])
     deepEqual([result.grpcStatuses, result.protocols], [{ 0: 20 }, { h2: 20 }])

@@ -13,8 +13,8 @@ export class Program {
   errors = ''
   readonly #waiting = new Set<() => void>()
 
-  constructor(args: readonly string[]) {
-    this.child = spawn(process.execPath, ['--conditions=@heddle/source', bin, ...args], { stdio: ['ignore', 'pipe', 'pipe'] })
+  constructor(args: readonly string[], nodeArgs: readonly string[] = []) {
+    this.child = spawn(process.execPath, ['--conditions=@heddle/source', ...nodeArgs, bin, ...args], { stdio: ['ignore', 'pipe', 'pipe'] })
     const timer = setTimeout(() => this.child.kill('SIGKILL'), 110_000)
     this.child.stdout.setEncoding('utf8').on('data', (text: string) => (this.output += text))
     this.child.stderr.setEncoding('utf8').on('data', (text: string) => {
@@ -40,8 +40,11 @@ export class Program {
 }
 
 /** Runs it to its end. */
-export async function finished(args: readonly string[]): Promise<{ status: number | string | null; output: string; errors: string }> {
-  const program = new Program(args)
+export async function finished(
+  args: readonly string[],
+  nodeArgs: readonly string[] = [],
+): Promise<{ status: number | string | null; output: string; errors: string }> {
+  const program = new Program(args, nodeArgs)
   const status = await program.ended
   return { status, output: program.output, errors: program.errors }
 }
