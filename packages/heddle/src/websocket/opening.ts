@@ -228,8 +228,8 @@ export class Opening implements ClientExchangeHandler, Abortable {
   #explained(error: unknown): unknown {
     const cause = error instanceof CancelledError && error.cause instanceof UsageError ? error.cause : error
     if (!(cause instanceof UsageError)) return error
-    const what =
-      'the server takes no WebSockets over HTTP/2 (it does not offer extended CONNECT, RFC 8441), and the client may speak nothing else'
+    const [version, rfc] = this.#exchange?.protocol === 'h3' ? ['HTTP/3', 'RFC 9220'] : ['HTTP/2', 'RFC 8441']
+    const what = `the server takes no WebSockets over ${version} (it does not offer extended CONNECT, ${rfc}), and the client may not speak HTTP/1.1`
     return new HandshakeError(this.#label, 0, [], what, cause)
   }
 

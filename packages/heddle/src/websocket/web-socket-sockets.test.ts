@@ -170,6 +170,20 @@ test('a client of HTTP/2 only, with TLS and by prior knowledge; a server that do
   }
 })
 
+test('a client of HTTP/3 only, and a server that does not offer it', async (t) => {
+  const client = clientOf(t, { protocols: ['h3'] })
+  const tls = { cert: identity.cert, key: identity.key }
+  const server = await serve({ hostname: '127.0.0.1', protocols: ['h3'], tls, fetch: () => new Response('page') })
+  t.after(() => server.close({ deadline: 0 }))
+  for (const _ of ['a connection is made', 'it is there']) {
+    await assert.rejects(connect(`wss://127.0.0.1:${server.port}/`, { client }), {
+      code: 'HANDSHAKE_FAILED',
+      status: 0,
+      message: /takes no WebSockets over HTTP\/3 \(it does not offer extended CONNECT, RFC 9220\)/,
+    })
+  }
+})
+
 /** Node's HTTP/2 server, which allows any number of streams. */
 async function nodeServer(t: TestContext, onConnect: (stream: ServerHttp2Stream) => void): Promise<Http2SecureServer> {
   const { cert, key } = identity
