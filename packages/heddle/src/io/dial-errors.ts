@@ -1,5 +1,5 @@
 import { NetworkError, type HeddleError } from '../http/index.ts'
-import { describe } from './errors.ts'
+import { codeOf, describe } from './errors.ts'
 import type { AttemptFailure } from './happy-eyeballs.ts'
 
 /** The name `host` leads nowhere; `proxy`: it is this proxy's. */
@@ -16,10 +16,16 @@ export function connectError(
   kind = 'connection',
 ): HeddleError {
   const errors = failures.map(({ error }) => error)
-  const texts = [...new Set(errors.map(describe))].join('; ')
+  const texts = [...new Set(errors.map((error) => attemptText(error, kind)))].join('; ')
   const cause = errors.length === 1 ? errors[0] : new AggregateError(errors, `${errors.length} addresses were tried`)
   if (proxy !== undefined) return proxyError(proxy, `no connection to it: ${texts}`, cause)
   return new NetworkError('CONNECT_FAILED', `no ${kind} to ${name}: ${texts}`, unprocessed(cause))
+}
+
+/** UDP has no connections, so what a call of the system says of one that nobody takes needs a word more. */
+function attemptText(error: Error, kind: string): string {
+  const text = describe(error)
+  return kind === 'QUIC connection' && codeOf(error) === 'ECONNREFUSED' ? `nobody listens at that UDP port (${text})` : text
 }
 
 /** What failed is the way to the proxy, not to the origin: whoever reads it shall not look at the wrong end. */

@@ -1,6 +1,7 @@
 import { HeddleError, NetworkError, PeerError } from '../http/index.ts'
 
-function codeOf(error: unknown): string {
+/** Its `code`, or an empty text. */
+export function codeOf(error: unknown): string {
   return error instanceof Error ? String((error as NodeJS.ErrnoException).code ?? '') : ''
 }
 

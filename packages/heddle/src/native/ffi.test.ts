@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { describe, test } from 'node:test'
-import { nativeLibrary, openLibrary, ownSurroundings, type Ffi, type Surroundings, type Unavailable } from './ffi.ts'
+import { nativeLibrary, openLibrary, ownSurroundings, type Ffi, type Surroundings } from './ffi.ts'
+import type { Unavailable } from './types.ts'
 import { openSslIn } from './load.ts'
 import { openssl, skip } from './tls-pair.test.ts'
 

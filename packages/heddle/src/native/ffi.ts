@@ -1,5 +1,6 @@
 import type * as nodeFfi from 'node:ffi'
 import { endianness } from 'node:os'
+import type { Unavailable } from './types.ts'
 
 /** The module `node:ffi`. */
 export type Ffi = typeof nodeFfi
@@ -9,11 +10,6 @@ export interface NativeLibrary {
   readonly ffi: Ffi
   /** Kept for as long as the thread lives: closing it would invalidate every function and callback. */
   readonly library: nodeFfi.DynamicLibrary
-}
-
-/** Why something native is not to be had, for people. */
-export interface Unavailable {
-  readonly unavailable: string
 }
 
 /** What decides whether native code can be called; tests give others than this process's. */

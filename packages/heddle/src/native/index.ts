@@ -1,6 +1,5 @@
 export * from './types.ts'
 export { nodeCrypto } from './node-crypto.ts'
-export { type Unavailable } from './ffi.ts'
 export { loadNative, type Native } from './native.ts'
 export { type TlsContextOptions, type TlsIdentity, type TlsUpdate } from './tls-options.ts'
 export { alertText } from './tls-alert.ts'

@@ -80,10 +80,10 @@ export class LibC {
   }
 }
 
-/** The error that Node would make of it. */
+/** The error that Node would make of it; one about a port says that it is UDP's, for that of TCP has the same number. */
 export function systemError(errno: number, syscall: string, host?: string, port?: number): NodeJS.ErrnoException {
   const code = errno > 0 ? getSystemErrorName(-errno) : 'UNKNOWN'
-  const where = host === undefined ? '' : ` ${host}${port === undefined ? '' : `:${port}`}`
+  const where = host === undefined ? '' : ` ${host}${port === undefined ? '' : `:${port} (UDP)`}`
   return Object.assign(new Error(`${syscall} ${code}${where}`), {
     errno: -errno,
     code,

@@ -1,8 +1,8 @@
-import { nativeLibrary, openLibrary, type NativeLibrary, type Surroundings, type Unavailable } from './ffi.ts'
+import { nativeLibrary, openLibrary, type NativeLibrary, type Surroundings } from './ffi.ts'
 import { OpenSsl, openOpenSsl } from './openssl.ts'
 import { OpenSslContext } from './tls-context.ts'
 import type { TlsContextOptions } from './tls-options.ts'
-import type { TlsContext } from './types.ts'
+import type { TlsContext, Unavailable } from './types.ts'
 
 let own: OpenSsl | Unavailable | undefined
 

@@ -1,8 +1,8 @@
 import { openCrypto } from './ffi-crypto.ts'
-import { nativeLibrary, type Unavailable } from './ffi.ts'
+import { nativeLibrary } from './ffi.ts'
 import { loadOpenSsl, makeTls } from './load.ts'
 import type { TlsContextOptions } from './tls-options.ts'
-import type { QuicCrypto, TlsContext, Udp } from './types.ts'
+import type { QuicCrypto, TlsContext, Udp, Unavailable } from './types.ts'
 import { openUdp } from './udp-ffi.ts'
 
 /** Everything below QUIC. */

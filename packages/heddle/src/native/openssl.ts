@@ -1,5 +1,6 @@
 import type { ArgumentType, DynamicLibrary, FunctionDefinitions, WrappedFunctionsFromDefinitions } from 'node:ffi'
-import type { Ffi, NativeLibrary, Unavailable } from './ffi.ts'
+import type { Ffi, NativeLibrary } from './ffi.ts'
+import type { Unavailable } from './types.ts'
 
 /** C's `long` is the machine's word, but on Windows. Every `i64` below is one. */
 const longIsInt = process.platform === 'win32'

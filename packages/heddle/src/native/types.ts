@@ -220,3 +220,8 @@ export interface Udp {
 
 /** Octets of the largest datagram that is received: more than an Ethernet frame brings. */
 export const largestDatagram = 2048
+
+/** Why something native is not to be had, for people. Not beside what needs it: `node:ffi` has types in the newest of `@types/node` only. */
+export interface Unavailable {
+  readonly unavailable: string
+}

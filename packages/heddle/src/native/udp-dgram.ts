@@ -1,4 +1,5 @@
 import type { RemoteInfo, Socket } from 'node:dgram'
+import { systemError } from './libc.ts'
 import { largestDatagram, type Udp, type UdpAddress, type UdpHandler, type UdpOptions, type UdpPort } from './types.ts'
 import { addresses, addressSocket, checkSend, listening, SocketPort } from './udp-port.ts'
 import { Address } from './udp-address.ts'
@@ -104,7 +105,12 @@ export class DgramUdp implements Udp {
     // Refuses what is no address, before anything is opened.
     addresses.parse(host, options.port ?? 0)
     const socket = addressSocket(isIpv6, options)
-    await listening(socket, () => socket.bind({ port: options.port ?? 0, address: host, exclusive: true }))
+    try {
+      await listening(socket, () => socket.bind({ port: options.port ?? 0, address: host, exclusive: true }))
+    } catch (error) {
+      const { errno, syscall } = error as NodeJS.ErrnoException
+      throw errno === undefined || syscall === undefined ? error : systemError(-errno, syscall, host, options.port)
+    }
     try {
       socket.setRecvBufferSize(options.receiveBufferSize ?? defaultBufferSize)
       socket.setSendBufferSize(options.sendBufferSize ?? defaultBufferSize)

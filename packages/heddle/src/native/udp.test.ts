@@ -239,7 +239,15 @@ function suite(udp: Udp): void {
 
   test('a port that is taken, and what is no address', async () => {
     const server = await bind(udp, { host: '127.0.0.1' })
-    await assert.rejects(bind(udp, { host: '127.0.0.1', port: server.port.local.port }), { code: 'EADDRINUSE', syscall: 'bind' })
+    const { port } = server.port.local
+    const message = `bind EADDRINUSE 127.0.0.1:${port} (UDP)`
+    await assert.rejects(bind(udp, { host: '127.0.0.1', port }), {
+      code: 'EADDRINUSE',
+      syscall: 'bind',
+      address: '127.0.0.1',
+      port,
+      message,
+    })
     await assert.rejects(bind(udp, { host: '192.0.2.1' }), { code: 'EADDRNOTAVAIL' })
     await assert.rejects(bind(udp, { host: '127.0.0.1', remote: udp.address('::1', 443) }), Error)
     await assert.rejects(bind(udp, { host: '127.0.0.1', remote: udp.address('127.0.0.1', 0) }), Error)
