@@ -45,38 +45,46 @@ try {
   writeFileSync(join(folder, 'package.json'), JSON.stringify({ private: true, type: 'module' }))
   const node = oldest[`${process.platform}-${process.arch}`]
   const types = `@types/node@${(await import('../package.json', { with: { type: 'json' } })).default.devDependencies['@types/node']}`
-  run('npm', ['install', '--no-audit', '--no-fund', ...tarballs, types, ...(node === undefined ? [] : [node])])
+  run('npm', ['install', '--no-audit', '--no-fund', ...tarballs, ...(node === undefined ? [] : [node])])
 
   writeFileSync(
     join(folder, 'types.ts'),
     `import { Client, fetch, serve, type Server } from 'heddle'
 import { World } from 'heddle/testing'
 import { requestHead } from 'heddle/http'
+import { systemClock } from 'heddle/io'
+import { createServer } from 'heddle/node'
+import { dispatcher } from 'heddle/undici'
+import { universalClient } from 'heddle/rpc'
 import { Socket } from 'heddle/websocket'
 import { startGateway } from 'heddle-gateway'
 import { run, type LoadResult } from 'heddle-load'
 const server: Server = await serve({ port: 0, fetch: (request) => new Response(request.url) })
-export const all = [Client, fetch, World, requestHead, Socket, startGateway, run, server]
+export const all = [Client, fetch, World, requestHead, systemClock, createServer, dispatcher, universalClient, Socket, startGateway, run, server]
 export const rate = (result: LoadResult): number => result.perSecond
 `,
   )
-  for (const resolution of ['nodenext', 'bundler']) {
-    const module = resolution === 'nodenext' ? 'nodenext' : 'esnext'
-    run(bin('tsc'), [
-      '--noEmit',
-      '--strict',
-      '--target',
-      'es2023',
-      '--lib',
-      'es2024,esnext.disposable',
-      '--types',
-      'node',
-      '--module',
-      module,
-      '--moduleResolution',
-      resolution,
-      'types.ts',
-    ])
+  // Node's types of today, and of the oldest Node, which lack what is newer.
+  for (const wanted of [types, '@types/node@22.18.0']) {
+    run('npm', ['install', '--no-audit', '--no-fund', wanted])
+    for (const resolution of ['nodenext', 'bundler']) {
+      const module = resolution === 'nodenext' ? 'nodenext' : 'esnext'
+      run(bin('tsc'), [
+        '--noEmit',
+        '--strict',
+        '--target',
+        'es2023',
+        '--lib',
+        'es2024,esnext.disposable',
+        '--types',
+        'node',
+        '--module',
+        module,
+        '--moduleResolution',
+        resolution,
+        'types.ts',
+      ])
+    }
   }
   console.log('check-pack: types resolve for a stranger')
 

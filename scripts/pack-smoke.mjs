@@ -22,6 +22,12 @@ for (const ask of [fetch, (url, init) => client.fetch(url, init)]) {
 }
 await client.close()
 
+// HTTP/3 needs a newer one, and says so.
+if (Number(process.versions.node.split('.')[0]) < 26) {
+  const { http3Unavailable } = new Client({ protocols: ['h3', 'h2', 'h1'] }).stats()
+  assert.equal(http3Unavailable, `HTTP/3 needs Node ≥ 26.9, whose node:ffi it calls OpenSSL with; this is Node ${process.versions.node}`)
+}
+
 writeFileSync(
   'gateway.yaml',
   `listeners: [{ name: main, host: 127.0.0.1, port: 0 }]

@@ -1,6 +1,9 @@
 import { inspect } from 'node:util'
 import type { HeddleError } from '../http/index.ts'
 
+/** What an EventTarget takes as a listener. It has names only where there are types of the DOM, or the newest of Node's. */
+export type TargetListener = NonNullable<Parameters<EventTarget['addEventListener']>[1]>
+
 /** What a message event carries: text is a string, bytes are what `binaryType` says. */
 export type MessageData = string | Blob | ArrayBuffer | Uint8Array<ArrayBuffer>
 
@@ -219,10 +222,10 @@ function watchResult(returned: unknown, report: Report): void {
 
 /** A listener whose failures are told to `report`, and not to the process. */
 export class GuardedListener {
-  readonly #listener: EventListener | EventListenerObject
+  readonly #listener: TargetListener
   readonly #report: Report
 
-  constructor(listener: EventListener | EventListenerObject, report: Report) {
+  constructor(listener: TargetListener, report: Report) {
     this.#listener = listener
     this.#report = report
   }

@@ -21,7 +21,7 @@ export class HandlerAttributes {
   readonly #listeners: Map<string, HandlerListener>
 
   /** `register` adds or removes a listener of the target. */
-  constructor(register: (type: string, listener: EventListenerObject, add: boolean) => void) {
+  constructor(register: (type: string, listener: HandlerListener, add: boolean) => void) {
     this.#register = register
     this.#listeners = new Map()
   }

@@ -1,8 +1,18 @@
-import { callWithMessage, dispatchMessage, GuardedListener, type MessageData, type Report, type WebSocketEventMap } from './events.ts'
+import {
+  callWithMessage,
+  dispatchMessage,
+  GuardedListener,
+  type MessageData,
+  type Report,
+  type TargetListener,
+  type WebSocketEventMap,
+} from './events.ts'
 import { HandlerAttributes, type Handler } from './handler-attributes.ts'
 import type { WebSocket } from './web-socket.ts'
 
 type EventType = keyof WebSocketEventMap
+type AddOptions = Parameters<EventTarget['addEventListener']>[2]
+type RemoveOptions = Parameters<EventTarget['removeEventListener']>[2]
 
 /** Somebody listens to `target`: messages can be delivered to it. */
 export let isListenedTo: (target: MessageTarget) => boolean
@@ -50,24 +60,16 @@ export class MessageTarget extends EventTarget {
       | ((this: WebSocket, event: WebSocketEventMap[Type]) => unknown)
       | { handleEvent(event: WebSocketEventMap[Type]): unknown }
       | null,
-    options?: boolean | AddEventListenerOptions,
+    options?: AddOptions,
   ): void
-  override addEventListener(
-    type: string,
-    listener: EventListener | EventListenerObject | null,
-    options?: boolean | AddEventListenerOptions,
-  ): void
-  override addEventListener(type: string, listener: unknown, options?: boolean | AddEventListenerOptions): void {
+  override addEventListener(type: string, listener: TargetListener | null, options?: AddOptions): void
+  override addEventListener(type: string, listener: unknown, options?: AddOptions): void {
     if (type === 'message') this.#startDispatching()
-    super.addEventListener(type, this.#guard(listener) as EventListener, options)
+    super.addEventListener(type, this.#guard(listener) as TargetListener, options)
   }
 
-  override removeEventListener(
-    type: string,
-    listener: EventListener | EventListenerObject | null,
-    options?: boolean | EventListenerOptions,
-  ): void {
-    super.removeEventListener(type, this.#guard(listener) as EventListener, options)
+  override removeEventListener(type: string, listener: TargetListener | null, options?: RemoveOptions): void {
+    super.removeEventListener(type, this.#guard(listener) as TargetListener, options)
   }
 
   /** What is added for `listener`, and removed. */
@@ -76,7 +78,7 @@ export class MessageTarget extends EventTarget {
     this.#guarded ??= new WeakMap()
     let guarded = this.#guarded.get(listener)
     if (guarded === undefined) {
-      guarded = new GuardedListener(listener as EventListener, this.#report)
+      guarded = new GuardedListener(listener as TargetListener, this.#report)
       this.#guarded.set(listener, guarded)
     }
     return guarded
@@ -104,8 +106,8 @@ export class MessageTarget extends EventTarget {
   #write(type: EventType, handler: unknown): void {
     this.#attributes ??= new HandlerAttributes((name, listener, add) =>
       add
-        ? super.addEventListener(name, this.#guard(listener) as EventListenerObject)
-        : super.removeEventListener(name, this.#guard(listener) as EventListenerObject),
+        ? super.addEventListener(name, this.#guard(listener) as TargetListener)
+        : super.removeEventListener(name, this.#guard(listener) as TargetListener),
     )
     this.#attributes.write(type, handler)
   }
