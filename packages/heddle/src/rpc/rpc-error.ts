@@ -12,7 +12,10 @@ export const RpcCode = {
 } as const
 export type RpcCode = (typeof RpcCode)[keyof typeof RpcCode]
 
-/** HTTP/2 error code of an RST_STREAM → code (grpc, doc/PROTOCOL-HTTP2.md, Errors). Any other: Internal. */
+/**
+ * Error code of a reset stream → code (grpc, doc/PROTOCOL-HTTP2.md, Errors); HTTP/3's mean the same (RFC 9114 §8.1), and
+ * have other numbers. Any other: Internal.
+ */
 const ofReset: Readonly<Record<number, RpcCode>> = {
   // REFUSED_STREAM
   0x7: RpcCode.Unavailable,
@@ -22,6 +25,12 @@ const ofReset: Readonly<Record<number, RpcCode>> = {
   0xb: RpcCode.ResourceExhausted,
   // INADEQUATE_SECURITY
   0xc: RpcCode.PermissionDenied,
+  // H3_REQUEST_REJECTED
+  0x10b: RpcCode.Unavailable,
+  // H3_REQUEST_CANCELLED
+  0x10c: RpcCode.Canceled,
+  // H3_EXCESSIVE_LOAD
+  0x107: RpcCode.ResourceExhausted,
 }
 
 const ofError: Readonly<Partial<Record<ErrorCode, RpcCode>>> = {
