@@ -3,11 +3,12 @@ import { execFile } from 'node:child_process'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { test } from 'node:test'
+import { test, type TestContext } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { Client } from '../src/index.ts'
 import { makeCertificate } from '../src/testing/index.ts'
+import { noHttp3 } from './h3-client.ts'
 import { run } from './run-example.ts'
 
 test('hello', () =>
@@ -63,13 +64,19 @@ test('a burst of the client, half of it given up', () =>
     assert.equal(stdout, '500 answers\nconnections made: 1\n')
   }))
 
-test('TLS', async (t) => {
+/** The files of a certificate for localhost. */
+async function certificateFiles(t: TestContext): Promise<{ cert: string; words: readonly [string, string] }> {
   const folder = await mkdtemp(join(tmpdir(), 'heddle-example-'))
   t.after(() => rm(folder, { recursive: true }))
   const { cert, key } = makeCertificate({ names: ['localhost'] })
   const words = [join(folder, 'cert.pem'), join(folder, 'key.pem')] as const
   await writeFile(words[0], cert)
   await writeFile(words[1], key)
+  return { cert, words }
+}
+
+test('TLS', async (t) => {
+  const { cert, words } = await certificateFiles(t)
   await run(
     'server-tls',
     async (url) => {
@@ -77,6 +84,21 @@ test('TLS', async (t) => {
         await using client = new Client({ protocols: [protocol], tls: { ca: cert } })
         assert.equal(await (await client.fetch(url)).text(), `${protocol} over TLSv1.3\n`)
       }
+    },
+    words,
+  )
+})
+
+test('HTTP/3, and a client that learns of it', { skip: noHttp3 }, async (t) => {
+  const { words } = await certificateFiles(t)
+  await run(
+    'server-http3',
+    async (url) => {
+      const client = fileURLToPath(new URL('../../../examples/client-http3.ts', import.meta.url))
+      const args = ['--conditions=@heddle/source', client, url, words[0]]
+      const { stdout, stderr } = await promisify(execFile)(process.execPath, args, { timeout: 20_000 })
+      assert.match(stdout, /^(h2 to \S+, alt-svc: h3=":\d+"; ma=86400\n)+h3 to \S+, alt-svc: null\nconnections over QUIC: 1\n$/)
+      assert.equal(stderr, '')
     },
     words,
   )
