@@ -3,7 +3,7 @@ import type { ArrivalKind } from './arrivals.ts'
 /** What is spoken with the server. */
 export type LoadKind = 'http' | 'websocket' | 'grpc'
 
-/** Which version of HTTP. `auto`: HTTP/1.1 where the scheme is plain (gRPC: HTTP/2), what the server chooses by ALPN with TLS. */
+/** Which version of HTTP. `auto`: HTTP/1.1 where the scheme is plain (gRPC: HTTP/2), what the server chooses of HTTP/2 and HTTP/1.1 by ALPN with TLS. `h3`: QUIC at once. */
 export type LoadProtocol = 'auto' | 'h1' | 'h2' | 'h3'
 
 /** Field lines: an object, with lists for repeated ones, or pairs in their order. */

@@ -22,8 +22,8 @@ import { isMultiplexed } from './protocols.ts'
 export interface ClientExchangeHandler extends ExchangeHandler {
   /**
    * Read when the server has certainly not acted on the request: a kept-alive connection turned out to
-   * be dead before any byte of it was on the wire, or an HTTP/2 server refused the stream, went away
-   * before it (GOAWAY) or wants HTTP/1.1 for it. True: the request moves on to another connection (with HTTP/2
+   * be dead before any byte of it was on the wire, or a server of HTTP/2 or HTTP/3 refused the stream, went away
+   * before it (GOAWAY) or wants HTTP/1.1 for it. True: the request moves on to another connection (with these
    * three times at most from connections that were of no use to anybody), and `onOpen` is called again with another exchange, from which everything
    * is sent anew. Otherwise `onClose` brings the error, which is `unprocessed`. Keep it true while
    * whatever was sent so far can be sent again. Default false.

@@ -16,7 +16,7 @@ export interface SocketOwner {
 /**
  * What `req.socket` and `res.socket` are: the facts of the connection, and the part of `net.Socket`
  * that frameworks use. There is one for each request, also where requests share a connection: to destroy
- * it ends that request (HTTP/2 resets the stream, HTTP/1.1 drops the connection), and 'close' tells that
+ * it ends that request (HTTP/2 and HTTP/3 reset the stream, HTTP/1.1 drops the connection), and 'close' tells that
  * the exchange is over. Nothing can be read from it or written to it.
  */
 export class MessageSocket extends EventEmitter {

@@ -36,7 +36,7 @@ export type UpgradeListener = (request: IncomingMessage, socket: UpgradeSocket, 
 export interface NodeListenerOptions {
   /**
    * Told of requests for a tunnel, which `serve` lets through with `websocket` or `upgrades`. Default: over HTTP/1.1
-   * the Upgrade is ignored, as Node's server does without a listener, and over HTTP/2 they are answered with 501.
+   * the Upgrade is ignored, as Node's server does without a listener, and over HTTP/2 and HTTP/3 they are answered with 501.
    */
   readonly onUpgrade?: UpgradeListener | undefined
   /** What the sockets of upgrades have as their `server`. Default: nothing. */

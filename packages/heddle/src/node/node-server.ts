@@ -25,9 +25,9 @@ type Callback = (error?: Error) => void
 
 /**
  * A server with the face of `http.Server`, for programs that want one: `listen`, `close`, `address`, the
- * events 'listening', 'request', 'upgrade', 'close' and 'error'. It speaks HTTP/1.1 and HTTP/2, as `serve` does.
+ * events 'listening', 'request', 'upgrade', 'close' and 'error'. It speaks what `serve` does.
  * 'upgrade' comes for WebSockets, if anybody listens for it when the server starts or `websocket` is set, and for the
- * protocols in `upgrades`; over HTTP/2 too. 'closing', which Node has not, comes when `close` is called.
+ * protocols in `upgrades`; over HTTP/2 and HTTP/3 too. 'closing', which Node has not, comes when `close` is called.
  */
 export class NodeServer extends EventEmitter implements AsyncDisposable {
   readonly #options: NodeServerOptions

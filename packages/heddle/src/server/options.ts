@@ -52,7 +52,7 @@ export interface ServeOptions {
   readonly protocols?: readonly ServedProtocol[]
   /**
    * Limits and time limits that shall differ from `serverLimits`. They hold for HTTP/1.1, and those
-   * HTTP/2 has by the same name hold there too.
+   * HTTP/2 and HTTP/3 have by the same name hold there too.
    */
   readonly limits?: Partial<Http1Limits>
   /** HTTP/2's limits and time limits, where they shall differ from `http2Limits` and `limits`. */
@@ -83,19 +83,19 @@ export interface ServeOptions {
   readonly handshakeTimeout?: number
   /**
    * With `onExchange`: protocols (lower case) that may be tunnelled to. An HTTP/1.1 request with such
-   * an `Upgrade` and an HTTP/2 extended CONNECT (RFC 8441) become the same CONNECT head with that
+   * an `Upgrade` and an extended CONNECT of HTTP/2 (RFC 8441) or HTTP/3 (RFC 9220) become the same CONNECT head with that
    * `protocol`; Upgrade to another is ignored, an extended CONNECT to another answered with 501. With any,
-   * HTTP/2 clients are told SETTINGS_ENABLE_CONNECT_PROTOCOL, which cannot be withdrawn. Default none.
+   * clients of HTTP/2 and HTTP/3 are told SETTINGS_ENABLE_CONNECT_PROTOCOL, which cannot be withdrawn. Default none.
    */
   readonly upgrades?: readonly string[]
   /**
-   * False: HTTP/2 clients are offered no extended CONNECT, whatever the `upgrades`; those are for
+   * False: clients of HTTP/2 and HTTP/3 are offered no extended CONNECT, whatever the `upgrades`; those are for
    * HTTP/1.1 then. Default true.
    */
   readonly extendedConnect?: boolean
   /**
    * Clients may open WebSockets. With `fetch`: the handler gets such a request as a GET with `upgrade: websocket`,
-   * over HTTP/1.1 and HTTP/2 alike, and `upgrade` of `heddle/websocket` accepts it; any other response
+   * over every version of HTTP alike, and `upgrade` of `heddle/websocket` accepts it; any other response
    * refuses it. With `onExchange`: `websocket` is among the `upgrades`. Default false.
    */
   readonly websocket?: boolean

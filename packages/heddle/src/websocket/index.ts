@@ -1,4 +1,4 @@
-/** WebSocket over HTTP/1.1 and HTTP/2: one connection in either role, and what belongs to many. */
+/** WebSocket over HTTP/1.1, HTTP/2 and HTTP/3: one connection in either role, and what belongs to many. */
 export type { CompressionOptions } from './codec.ts'
 export { connect } from './connect.ts'
 export type { ConnectDeflate, ConnectOptions } from './connect-options.ts'

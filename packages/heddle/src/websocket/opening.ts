@@ -224,7 +224,7 @@ export class Opening implements ClientExchangeHandler, Abortable {
     this.#settle()
   }
 
-  /** What the engine of HTTP/2 says of a server without RFC 8441, to whoever did not know that it was HTTP/2. */
+  /** What the engines of HTTP/2 and HTTP/3 say of a server without extended CONNECT, to whoever did not know which it would be. */
   #explained(error: unknown): unknown {
     const cause = error instanceof CancelledError && error.cause instanceof UsageError ? error.cause : error
     if (!(cause instanceof UsageError)) return error

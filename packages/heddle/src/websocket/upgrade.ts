@@ -49,7 +49,7 @@ export interface Accepted {
 
 /**
  * Accepts the WebSocket that a request asks for, in a fetch handler of `serve({ websocket: true })`, over
- * HTTP/1.1 and HTTP/2 alike. Throws an {@link UpgradeError} for what is no handshake, or one that is refused
+ * HTTP/1.1, HTTP/2 and HTTP/3 alike. Throws an {@link UpgradeError} for what is no handshake, or one that is refused
  * (400, 403, 405, 426): leave it alone, and the server answers as it says. Throws UsageError for options that are
  * wrong, and for a request that is not the one the handler was given.
  *

@@ -48,7 +48,7 @@ function onListened(target: MessageTarget): void {
 }
 
 /**
- * The `WebSocket` of the WHATWG standard. It goes over HTTP/2 if the client has a connection there whose
+ * The `WebSocket` of the WHATWG standard. It goes over HTTP/2 or HTTP/3 if the client has a connection there whose
  * server allows it, else over HTTP/1.1; `version` tells which it was. In place of subprotocols it takes
  * {@link ConnectOptions}. Throws a SyntaxError (DOMException) for a URL or a subprotocol that is none,
  * and a UsageError for an option that is unknown or wrong, or if the client is closed.

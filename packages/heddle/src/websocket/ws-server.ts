@@ -26,7 +26,7 @@ export interface WebSocketServerEvents {
 }
 
 /**
- * The server of the package ws, over HTTP/1.1 and HTTP/2: for programs that are written for it. Events: 'connection'
+ * The server of the package ws, over HTTP/1.1, HTTP/2 and HTTP/3: for programs that are written for it. Events: 'connection'
  * (webSocket, request), 'headers' (lines, request), 'wsClientError' (error, socket, request), 'listening', 'error', 'close'.
  *
  * ```ts
