@@ -280,6 +280,42 @@ describe('more than the server takes', () => {
     assert.equal(world.crypto.openKeys, 0)
   })
 
+  test('handshakes that fail at once count as well, while their connections say so', () => {
+    const world = new QuicWorld({ limits: { retryAbove: 10 } })
+    // A frame that Initial packets must not have (RFC 9000 §12.4), and a client that goes at once.
+    for (const frame of [
+      { type: 'MAX_DATA', maximum: 1 },
+      { type: 'CONNECTION_CLOSE', code: 0, frameType: 0, reason: '' },
+    ] as const) {
+      for (let i = 0; i < 100; i++) {
+        const id = world.crypto.random(8)
+        world.inject(true, forgerOf(world, id).packet(Level.initial, [frame]))
+      }
+      assert.deepEqual([world.server.connections.size, world.server.handshakes, world.server.standing], [10, 0, 0])
+      const client = world.connected()
+      assert.notEqual(client.retrySource, undefined, 'it shows its address')
+      client.close(0, '')
+      world.pass(20_000)
+      nothingIsLeft(world)
+    }
+  })
+
+  test('of handshakes that failed no more is left than may go on at once, and they make room for others', () => {
+    const world = new QuicWorld({ limits: { retryAbove: 0, maxHandshakes: 20 } })
+    for (let i = 0; i < 100; i++) {
+      world.inject(true, forgerOf(world, world.crypto.random(8)).packet(Level.initial, [{ type: 'PING' }]))
+      const { bytes } = world.log.at(-1) as Flight
+      const retry = new PacketReader().start(bytes, 0, bytes.length, localIdSize)
+      assert.ok(retry.next() && retry.type === PacketType.retry)
+      const source = bytes.slice(retry.sourceStart, retry.sourceLimit)
+      world.inject(true, forgerOf(world, source).packet(Level.initial, [{ type: 'MAX_DATA', maximum: 1 }], { token: tokenOf(bytes) }))
+    }
+    assert.deepEqual([world.server.connections.size, world.server.accepted, world.server.refused], [20, 100, 0])
+    world.connected()
+    world.pass(20_000)
+    assert.equal(world.server.connections.size, 1)
+  })
+
   test('Initial packets that cannot be opened cost nothing that stays', () => {
     const world = new QuicWorld()
     const { hello, connection } = firstOf(world)

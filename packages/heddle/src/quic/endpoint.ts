@@ -106,6 +106,8 @@ export class Endpoint implements IdIssuer {
   closed: boolean
   /** Those whose handshake goes on, the oldest first, and since when. */
   readonly #shaking: Map<QuicConnection, Instant>
+  /** Those that ended before their handshake did and say their last words, the oldest first. */
+  readonly #stillborn: Set<QuicConnection>
   readonly #options: EndpointOptions
   readonly #key: Uint8Array
   /** Of this endpoint only. */
@@ -123,6 +125,7 @@ export class Endpoint implements IdIssuer {
     this.connections = new Set()
     this.standing = 0
     this.#shaking = new Map()
+    this.#stillborn = new Set()
     this.accepted = 0
     this.refused = 0
     this.closed = false
@@ -272,17 +275,32 @@ export class Endpoint implements IdIssuer {
       )
       return undefined
     }
-    if (this.handshakes >= server.maxHandshakes && !this.#dropOldest(now)) {
+    if (this.#unproven >= server.maxHandshakes && !this.#dropStillborn() && !this.#dropOldest(now)) {
       this.refused++
       return undefined
     }
     const isValidated = opened?.isGood === true
-    if (!isValidated && this.handshakes >= server.retryAbove) {
+    if (!isValidated && this.#unproven >= server.retryAbove) {
       // RFC 9000 §8.1.3: a token of NEW_TOKEN that is no good is as none.
       if (this.#maySay()) this.#say(route, this.#retry(remote, destination, source, server.wallTime()))
       return undefined
     }
     return this.#accept(buffer, start, limit, route, ecn, now, destination, source, isRetry ? opened : undefined, isValidated)
+  }
+
+  /** Connections that were begun and did not show that there is a client: whoever forges addresses makes as many as it likes. */
+  get #unproven(): number {
+    return this.#shaking.size + this.#stillborn.size
+  }
+
+  /** Makes room for another handshake: of those that failed the oldest says no more. False: there is none. */
+  #dropStillborn(): boolean {
+    for (const connection of this.#stillborn) {
+      connection.forget()
+      connection.wake()
+      return true
+    }
+    return false
   }
 
   /** Makes room for another handshake: ends the one that takes longest, if it has had time enough. False: none has. */
@@ -399,10 +417,14 @@ export class Endpoint implements IdIssuer {
         options: this.#options.connection,
         openTls,
         makeToken: isServer && server !== undefined ? () => this.#tokens.later(route.remote, server.wallTime()) : undefined,
-        onHandshakeOver: () => void this.#shaking.delete(connection),
+        onHandshakeOver: () => {
+          this.#shaking.delete(connection)
+          if (!connection.handshake.isComplete) this.#stillborn.add(connection)
+        },
         onOver: () => this.standing--,
         onGone: (gone) => {
           this.connections.delete(gone)
+          this.#stillborn.delete(gone)
           if (gone.alias !== undefined) this.retire(gone.alias)
         },
       },
