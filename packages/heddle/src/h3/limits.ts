@@ -38,7 +38,7 @@ export interface Http3Limits extends SectionLimits {
   readonly streamWindow: number
   /** Receive window of the connection at first. Default 4 MiB. */
   readonly connectionWindow: number
-  /** What a receive window grows to with the bandwidth-delay product. Default 16 MiB. */
+  /** What a receive window grows to with the bandwidth-delay product, and what may be sent and not acknowledged. Default 16 MiB. */
   readonly maxWindow: number
   /** Content queued to send on a stream, at which `sendData` returns false. Default 64 KiB. */
   readonly sendBuffer: number

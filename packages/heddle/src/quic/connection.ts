@@ -32,6 +32,8 @@ import { TransportError, type TransportFault } from './transport-error.ts'
 const none = new Uint8Array(0)
 /** Octets of a token of NEW_TOKEN that is shown: one that left no room for the hello would keep a client from a server for good. */
 const largestToken = 512
+/** What may be in flight at least, octets, however small the windows are that this end gives. */
+const leastInFlight = 1_048_576
 /** The id that the client addressed first is known for so long after the handshake, ms. */
 const shortestAlias = 5_000
 
@@ -133,6 +135,7 @@ export class QuicConnection implements PathOwner {
       {
         isServer,
         congestion: options.congestion === 'cubic' ? 'cubic' : 'newReno',
+        mostInFlight: Math.max(options.largestWindow, leastInFlight),
         ecn: options.ecn,
         random: (byteCount) => crypto.random(byteCount),
       },

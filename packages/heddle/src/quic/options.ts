@@ -10,7 +10,7 @@ export interface QuicOptions {
   readonly initialMaxStreamData: number
   /** The same for the whole connection. Default 4 MiB. */
   readonly initialMaxData: number
-  /** Both windows grow with use; the connection's to this at most. Default 16 MiB. */
+  /** Both windows grow with use; the connection's to this at most, and no more than this is in flight the other way. Default 16 MiB. */
   readonly largestWindow: number
   /** Bidirectional streams the peer may have open at once. Default 100. */
   readonly maxBidirectionalStreams: number

@@ -436,6 +436,26 @@ test('persistent congestion: everything in three probe timeouts is lost, and the
   assert.equal(recovery.congestion.window, 3 * size)
 })
 
+for (const congestion of ['cubic', 'newReno'] as const) {
+  test(`${congestion}: no more is in flight than may be kept, however late acknowledgements come`, () => {
+    const mostInFlight = 100 * size
+    const sender = new Sender({ congestion, mostInFlight })
+    const { recovery } = sender
+    let most = 0
+    for (let round = 0; round < 20; round++) {
+      const sent: [number, number][] = []
+      for (let number = sender.send(); ; number = sender.send()) {
+        sent.unshift([number, number])
+        if (!recovery.hasWindow) break
+      }
+      most = Math.max(most, recovery.bytesInFlight)
+      assert.equal(sender.after(400).ack(application, sent), undefined)
+    }
+    assert.deepEqual([most, recovery.bytesInFlight, sender.lost], [mostInFlight, 0, []])
+    assert.ok(recovery.congestion.window < 2 * mostInFlight, 'nor does the window grow beyond')
+  })
+}
+
 test('the minimum of the round trip begins anew with persistent congestion (§5.2)', () => {
   const sender = new Sender()
   sender.measure(10)

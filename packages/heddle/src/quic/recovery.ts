@@ -41,6 +41,8 @@ export interface RecoveryOptions {
   readonly congestion?: 'cubic' | 'newReno'
   /** Octets of a full datagram. Default 1,200. */
   readonly maxDatagramSize?: number
+  /** Octets in flight at most: what left is kept until it is acknowledged, and who acknowledges late makes the window grow. Default: no limit. */
+  readonly mostInFlight?: number
   /** The round trip until it is measured (ms). Default 333. */
   readonly initialRtt?: number
   /** Probe timeouts that losses in a row span when they are persistent congestion. Default 3. */
@@ -70,6 +72,7 @@ export class Recovery {
   readonly #fate: PacketFate
   readonly #isCubic: boolean
   readonly #persistentThreshold: number
+  readonly #mostInFlight: number
   readonly #spaces: readonly [SentSpace, SentSpace, SentSpace]
   readonly #skipped: SkippedNumbers
   readonly #timer: ProbeTimer
@@ -93,6 +96,7 @@ export class Recovery {
     this.lostCount = 0
     this.#fate = fate
     this.#persistentThreshold = options.persistentCongestionThreshold ?? defaultPersistentThreshold
+    this.#mostInFlight = options.mostInFlight ?? Infinity
     this.#spaces = [new SentSpace(), new SentSpace(), new SentSpace()]
     this.#skipped = new SkippedNumbers((byteCount) => options.random(byteCount))
     this.#timer = new ProbeTimer(options.isServer, now)
@@ -154,7 +158,7 @@ export class Recovery {
 
   /** The window has room for a full datagram. */
   get hasWindow(): boolean {
-    return this.bytesInFlight + this.#maxDatagramSize <= this.congestion.window
+    return this.bytesInFlight + this.#maxDatagramSize <= Math.min(this.congestion.window, this.#mostInFlight)
   }
 
   /** When the pace lets the next datagram leave; Infinity if it is not the pace that one would wait for: it may leave now, or the window is full. */
@@ -396,6 +400,7 @@ export class Recovery {
    */
   #isWindowUsed(): boolean {
     const { window, isSlowStart } = this.congestion
+    if (window >= this.#mostInFlight) return false
     if (isSlowStart) return 2 * this.bytesInFlight >= window
     return this.bytesInFlight + Math.max(3 * this.#maxDatagramSize, window / 8) >= window
   }
