@@ -316,10 +316,12 @@ describe('more than the server takes', () => {
     assert.equal(world.server.connections.size, 1)
   })
 
-  test('Initial packets that cannot be opened cost nothing that stays', () => {
+  test('Initial packets that cannot be opened cost nothing that stays, and no connection is made for them', (t) => {
     const world = new QuicWorld()
     const { hello, connection } = firstOf(world)
     connection.forget()
+    // Every connection chooses an id for itself.
+    const random = t.mock.method(world.crypto, 'random')
     for (let at = 60; at < 1_200; at += 7) {
       const broken = new Uint8Array(hello)
       broken[at] = (broken[at] as number) ^ 0xff
@@ -328,6 +330,9 @@ describe('more than the server takes', () => {
     nothingIsLeft(world)
     assert.deepEqual([world.log.filter(({ toServer }) => !toServer).length, world.server.accepted, world.crypto.openKeys], [0, 0, 0])
     assert.equal(world.sessions.length, 1, 'of the client')
+    assert.equal(random.mock.callCount(), 0)
+    world.inject(true, hello)
+    assert.deepEqual([world.server.accepted, random.mock.callCount() > 0], [1, true])
   })
 
   test('short ids get no answer, and closed servers refuse', () => {

@@ -285,6 +285,7 @@ export class Endpoint implements IdIssuer {
       if (this.#maySay()) this.#say(route, this.#retry(remote, destination, source, server.wallTime()))
       return undefined
     }
+    if (!this.#greeter.opens(packets, destination)) return undefined
     return this.#accept(buffer, start, limit, route, ecn, now, destination, source, isRetry ? opened : undefined, isValidated)
   }
 

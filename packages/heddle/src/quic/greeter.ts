@@ -1,6 +1,7 @@
 import type { Instant } from '../http/index.ts'
 import type { QuicCrypto } from '../native/index.ts'
 import { writeConnectionClose } from './frame-writer.ts'
+import { initialSecrets, initialSuite } from './key-schedule.ts'
 import { smallestDatagram } from './mtu.ts'
 import { ForgeryCount } from './packet-opener.ts'
 import { PacketWriter } from './packet-writer.ts'
@@ -30,6 +31,17 @@ export class Greeter {
     this.#key = key
     this.#resetsLeft = resetsPerSecond
     this.#resetsAt = -Infinity
+  }
+
+  /** The Initial packet at hand is a client's, sealed with the keys that follow from `destination`. Nothing else is worth a connection. */
+  opens({ buffer, packetStart, packetLimit, payloadStart }: PacketReader, destination: Uint8Array): boolean {
+    const keys = new LevelKeys(this.#crypto, new ForgeryCount())
+    keys.install('read', initialSuite, initialSecrets(this.#crypto, destination).client)
+    // It is opened in place, and is to be opened once more.
+    const copy = new Uint8Array(buffer.subarray(packetStart, packetLimit))
+    const isOpened = keys.open(copy, 0, payloadStart - packetStart, copy.length, -1)
+    keys.discard()
+    return isOpened
   }
 
   /** Version Negotiation for the packet at hand. */
