@@ -300,6 +300,23 @@ describe('more than the server takes', () => {
     }
   })
 
+  test('forged hellos and rubbish end no handshake that goes on', () => {
+    const world = new QuicWorld({ limits: { retryAbove: 1, maxHandshakes: 1 } })
+    firstOf(world)
+    const { hello } = firstOf(world)
+    world.inject(true, hello)
+    // It takes longer than others would have to wait for.
+    world.drop = () => true
+    world.pass(2_000)
+    const count = world.log.length
+    for (let i = 0; i < 100; i++) world.inject(true, forgerOf(world, world.crypto.random(8)).packet(Level.initial, [{ type: 'PING' }]))
+    assert.deepEqual([world.server.handshakes, world.server.accepted, world.server.refused], [1, 1, 0])
+    assert.ok(
+      world.log.slice(count).every(({ bytes }) => packetTypes(bytes)[0] === PacketType.retry),
+      'each is asked for its address',
+    )
+  })
+
   test('of handshakes that failed no more is left than may go on at once, and they make room for others', () => {
     const world = new QuicWorld({ limits: { retryAbove: 0, maxHandshakes: 20 } })
     for (let i = 0; i < 100; i++) {

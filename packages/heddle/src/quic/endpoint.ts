@@ -275,17 +275,18 @@ export class Endpoint implements IdIssuer {
       )
       return undefined
     }
-    if (this.#unproven >= server.maxHandshakes && !this.#dropStillborn() && !this.#dropOldest(now)) {
-      this.refused++
-      return undefined
-    }
     const isValidated = opened?.isGood === true
     if (!isValidated && this.#unproven >= server.retryAbove) {
       // RFC 9000 §8.1.3: a token of NEW_TOKEN that is no good is as none.
       if (this.#maySay()) this.#say(route, this.#retry(remote, destination, source, server.wallTime()))
       return undefined
     }
+    // Whoever forges addresses, or sends rubbish, makes no room by it.
     if (!this.#greeter.opens(packets, destination)) return undefined
+    if (this.#unproven >= server.maxHandshakes && !this.#dropStillborn() && !this.#dropOldest(now)) {
+      this.refused++
+      return undefined
+    }
     return this.#accept(buffer, start, limit, route, ecn, now, destination, source, isRetry ? opened : undefined, isValidated)
   }
 

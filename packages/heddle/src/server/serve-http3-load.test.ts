@@ -5,7 +5,7 @@ import { once } from 'node:events'
 import { test, type TestOptions } from 'node:test'
 import { Http3Client, noHttp3 } from '../../test/h3-client.ts'
 import { authority, clientPort, localhost, serveHttp3, until } from '../../test/h3-scene.ts'
-import { memoryNow } from '../testing/index.ts'
+import { makeCertificate, memoryNow, type Certificate } from '../testing/index.ts'
 import { Response } from './index.ts'
 
 const slow: TestOptions = { timeout: 110_000, skip: noHttp3 }
@@ -39,7 +39,7 @@ test('many connections, one after the other, leave nothing', slow, async (t) => 
 })
 
 test('from a tenth of maxHandshakes on clients must show their address, and are served all the same', slow, async (t) => {
-  const gate = Promise.withResolvers<undefined>()
+  const gate = Promise.withResolvers<Certificate>()
   const { server, connect: dial } = await serveHttp3(t, () => new Response('served'), {
     maxHandshakes: 20,
     handshakeTimeout: 60_000,
@@ -51,10 +51,16 @@ test('from a tenth of maxHandshakes on clients must show their address, and are 
   const client = dial()
   assert.equal((await client.ask()).text, 'served')
   assert.notEqual(client.quic?.retrySource, undefined, 'it was sent away once')
-  gate.resolve(undefined)
+  gate.resolve(makeCertificate({ names: ['late.test'], ca: authority }))
   await until(() => server.stats().handshakes === 0, 'the others')
-  const unasked = dial()
-  assert.equal((await unasked.ask()).text, 'served')
+  // They count until they have said their last words, as whoever forges addresses leaves many that fail.
+  let unasked = dial()
+  for (let tries = 0; tries < 100; tries++) {
+    assert.equal((await unasked.ask()).text, 'served')
+    if (unasked.quic?.retrySource === undefined) break
+    await delay(50)
+    unasked = dial()
+  }
   assert.equal(unasked.quic?.retrySource, undefined)
 })
 
