@@ -49,11 +49,20 @@ async function addressFor(hostname: string | undefined): Promise<string | undefi
 /** The addresses of this machine. */
 function ownAddresses(withIpv6: boolean): string[] {
   const addresses: string[] = []
-  for (const [name, ends] of Object.entries(networkInterfaces())) {
+  for (const [name, ends] of Object.entries(interfaces())) {
     for (const { address, family, scopeid } of ends ?? []) {
       if (family === 'IPv4') addresses.push(address)
       else if (withIpv6) addresses.push(scopeid === undefined || scopeid === 0 ? address : `${address}%${name}`)
     }
   }
   return addresses.length > mostAddresses ? [] : addresses
+}
+
+/** None where a process may not know them. */
+function interfaces(): ReturnType<typeof networkInterfaces> {
+  try {
+    return networkInterfaces()
+  } catch {
+    return {}
+  }
 }

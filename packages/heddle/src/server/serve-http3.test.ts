@@ -311,24 +311,33 @@ test('more connections than maxConnections are refused, those of TCP counted wit
 })
 
 test('a handler that throws harms its own exchange only, raw ones too', quick, async (t) => {
+  let accepted = 0
+  const accept = (): void => {
+    if (++accepted === 1) throw new Error('thrown in onExchange')
+  }
   const scene = await serveHttp3(t, undefined, {
-    onExchange: (exchange) => ({
-      onHead(head) {
-        if (head.path === '/throw') throw new Error('thrown in onHead')
-        exchange.sendHead({ ...head, method: '', status: 200, fields: [] } as never, true)
-      },
-      onData() {
-        throw new Error('thrown in onData')
-      },
-      onTrailers() {},
-      onSent() {},
-      onPriority() {},
-      onClose(error) {
-        if (error !== undefined) throw error
-      },
-    }),
+    onExchange: (exchange) => (
+      accept(),
+      {
+        onHead(head) {
+          if (head.path === '/throw') throw new Error('thrown in onHead')
+          exchange.sendHead({ ...head, method: '', status: 200, fields: [] } as never, true)
+        },
+        onData() {
+          throw new Error('thrown in onData')
+        },
+        onTrailers() {},
+        onSent() {},
+        onPriority() {},
+        onClose(error) {
+          if (error !== undefined) throw error
+        },
+      }
+    ),
   })
   const client = scene.connect()
+  await assert.rejects(client.ask(), { code: 'PEER_RESET', wireCode: 0x102 })
+  assert.equal((scene.told.shift() as Error).message, 'thrown in onExchange')
   const standing = client.ask()
   await assert.rejects(client.ask({ path: '/throw' }))
   assert.equal((await standing).status, 200)

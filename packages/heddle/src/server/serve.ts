@@ -151,7 +151,15 @@ function acceptor(options: ServeOptions, face: FetchFace): Acceptor {
   if (websocket !== undefined && typeof websocket !== 'boolean') throw new UsageError('serve: websocket must be true or false')
   if (onExchange !== undefined) {
     if (typeof onExchange !== 'function') throw new UsageError('serve: onExchange must be a function')
-    return onExchange
+    return (exchange) => {
+      try {
+        return onExchange(exchange)
+      } catch (error) {
+        // The exchange is cancelled, and there is no handler that could be told why.
+        face.report(error)
+        throw error
+      }
+    }
   }
   if (typeof face.handler !== 'function') throw new UsageError('serve: fetch must be a function, or an object with a method fetch')
   if (tunnelledProtocols(options).some((name) => name !== 'websocket' || options.websocket !== true)) {
