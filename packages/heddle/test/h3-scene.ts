@@ -10,6 +10,11 @@ import { Http3Client, Http3Port, type Http3ClientOptions } from './h3-client.ts'
 export const authority: Certificate = makeAuthority()
 export const localhost: Certificate = makeCertificate({ names: ['localhost'], ca: authority, ipAddresses: ['127.0.0.1', '::1'] })
 
+/** A loopback address for the tests of one file that are about numbers of ports: nobody else's ports are there. `number`: the file's own, 2 to 254. */
+export function ownAddress(number: number): string {
+  return process.platform === 'linux' ? `127.0.0.${number}` : '127.0.0.1'
+}
+
 /** The system's clock, in which time can be skipped: alarms that were for then are due at once. */
 export class SkippingClock implements Clock {
   readonly #clock: Clock
@@ -57,7 +62,7 @@ export interface Http3Scene {
   readonly server: Server
   /** What `onError` was told. */
   readonly told: unknown[]
-  /** A client that trusts the authority, of `localhost` at 127.0.0.1 if nothing else is said. */
+  /** A client that trusts the authority, of `localhost` at the server's address or 127.0.0.1 if nothing else is said. */
   connect(options?: Partial<Http3ClientOptions>): Http3Client
 }
 
@@ -86,7 +91,8 @@ export async function serveHttp3(
     server,
     told,
     connect(given = {}) {
-      const client = new Http3Client({ port: server.port, host: 'localhost', ca: authority.cert, ...given })
+      const address = server.hostname.startsWith('127.') ? server.hostname : '127.0.0.1'
+      const client = new Http3Client({ port: server.port, address, host: 'localhost', ca: authority.cert, ...given })
       clients.push(client)
       return client
     },

@@ -6,10 +6,16 @@ import { connect } from 'node:net'
 import { test, type TestContext, type TestOptions } from 'node:test'
 import type { HeddleError } from '../http/index.ts'
 import { noHttp3 } from '../../test/h3-client.ts'
-import { assertAtRest, clientPort, localhost, serveHttp3, until, type Http3Scene } from '../../test/h3-scene.ts'
-import { Response, serve, type Server, type ServeOptions } from './index.ts'
+import { assertAtRest, clientPort, localhost, ownAddress, serveHttp3 as serveHttp3At, until, type Http3Scene } from '../../test/h3-scene.ts'
+import { Response, serve, type FetchHandler, type Server, type ServeOptions } from './index.ts'
 
 const quick: TestOptions = { timeout: 30_000, skip: noHttp3 }
+
+const own = ownAddress(72)
+
+function serveHttp3(t: TestContext, fetch: FetchHandler, options: Partial<ServeOptions> = {}): Promise<Http3Scene> {
+  return serveHttp3At(t, fetch, { hostname: own, ...options })
+}
 
 interface Held extends Http3Scene {
   /** Answers the oldest request that waits. */
@@ -38,10 +44,10 @@ async function holding(t: TestContext, options: Partial<ServeOptions> = {}): Pro
 
 async function assertFree(port: number): Promise<void> {
   const socket = createSocket('udp4')
-  socket.bind(port, '127.0.0.1')
+  socket.bind(port, own)
   await once(socket, 'listening')
   socket.close()
-  const tcp = connect(port, '127.0.0.1')
+  const tcp = connect(port, own)
   const [error] = (await once(tcp, 'error')) as [NodeJS.ErrnoException]
   assert.equal(error.code, 'ECONNREFUSED')
 }
@@ -155,7 +161,7 @@ test('clients that are gone without a word do not hold a close up', quick, async
   const { server } = await serveHttp3(t, () => new Response('x'))
   const port = await clientPort(t)
   const { Http3Client } = await import('../../test/h3-client.ts')
-  const client = new Http3Client({ port: server.port, from: port })
+  const client = new Http3Client({ port: server.port, address: own, from: port })
   await client.ask()
   // The port goes, and with it all that the client would say.
   await port.driver.close(new Error('gone') as HeddleError)
@@ -214,7 +220,7 @@ test('await using closes both ports', quick, async () => {
   let port = 0
   {
     await using server: Server = await serve({
-      hostname: '127.0.0.1',
+      hostname: own,
       protocols: ['h3', 'h2'],
       tls: { cert: localhost.cert, key: localhost.key },
       fetch: () => new Response(),

@@ -6,11 +6,11 @@ import { get } from 'node:https'
 import { connect, createServer } from 'node:net'
 import { networkInterfaces } from 'node:os'
 import type { IncomingMessage } from 'node:http'
-import { test, type TestOptions } from 'node:test'
+import { test, type TestContext, type TestOptions } from 'node:test'
 import { UsageError, type HeddleError } from '../http/index.ts'
 import { listen } from '../io/index.ts'
 import { noHttp3 } from '../../test/h3-client.ts'
-import { authority, localhost, serveHttp3, until } from '../../test/h3-scene.ts'
+import { authority, localhost, ownAddress, serveHttp3, until } from '../../test/h3-scene.ts'
 import { Response, serve, type ServeOptions, type Server } from './index.ts'
 
 const quick: TestOptions = { timeout: 30_000, skip: noHttp3 }
@@ -19,24 +19,41 @@ const fetch = (): Response => new Response('served')
 
 /** The head of an answer over HTTP/1.1. */
 async function headOver1(server: Server): Promise<IncomingMessage> {
-  const request = get({ host: '127.0.0.1', port: server.port, servername: 'localhost', ca: authority.cert, agent: false })
+  const request = get({ host: server.hostname, port: server.port, servername: 'localhost', ca: authority.cert, agent: false })
   const [response] = (await once(request, 'response')) as [IncomingMessage]
   response.resume()
   await once(response, 'close')
   return response
 }
 
-async function takePort(): Promise<{ socket: Socket; port: number }> {
-  const socket = createSocket('udp4')
-  socket.bind(0, '127.0.0.1')
-  await once(socket, 'listening')
-  return { socket, port: socket.address().port }
+const own = ownAddress(71)
+
+/** Takes a port in UDP, at an address of its own, whose number is free in TCP. */
+async function takePort(t: TestContext): Promise<{ socket: Socket; port: number }> {
+  for (;;) {
+    const socket = createSocket('udp4')
+    socket.bind(0, own)
+    await once(socket, 'listening')
+    const { port } = socket.address()
+    const tcp = createServer().listen(port, own)
+    const [result] = await Promise.allSettled([once(tcp, 'listening')])
+    tcp.close()
+    if (result.status === 'rejected') {
+      socket.close()
+      continue
+    }
+    await once(tcp, 'close')
+    let isOpen = true
+    socket.once('close', () => (isOpen = false))
+    t.after(() => isOpen && socket.close())
+    return { socket, port }
+  }
 }
 
 async function isFree(port: number): Promise<boolean> {
-  const tcp = createServer().listen(port, '127.0.0.1')
+  const tcp = createServer().listen(port, own)
   const udp = createSocket('udp4')
-  udp.bind(port, '127.0.0.1')
+  udp.bind(port, own)
   const results = await Promise.allSettled([once(tcp, 'listening'), once(udp, 'listening')])
   tcp.close()
   udp.close()
@@ -61,9 +78,9 @@ test('one port number in TCP and UDP, and each version is told for itself', quic
 })
 
 test('alt-svc is the handler’s, if it says something, and is not told if it shall not be', quick, async (t) => {
-  const own = await serveHttp3(t, () => new Response('', { headers: { 'alt-svc': 'clear' } }))
-  assert.equal((await headOver1(own.server)).headers['alt-svc'], 'clear')
-  assert.equal((await own.connect().ask()).headers['alt-svc'], 'clear')
+  const named = await serveHttp3(t, () => new Response('', { headers: { 'alt-svc': 'clear' } }))
+  assert.equal((await headOver1(named.server)).headers['alt-svc'], 'clear')
+  assert.equal((await named.connect().ask()).headers['alt-svc'], 'clear')
   const silent = await serveHttp3(t, fetch, { altSvc: false })
   assert.equal((await headOver1(silent.server)).headers['alt-svc'], undefined)
   const without = await serveHttp3(t, fetch, { protocols: ['h1'] })
@@ -71,10 +88,10 @@ test('alt-svc is the handler’s, if it says something, and is not told if it sh
 })
 
 test('a port of TCP whose number is taken in UDP is given up for another, if any will do', quick, async (t) => {
-  const { socket, port } = await takePort()
-  t.after(() => socket.close())
+  const { port } = await takePort(t)
   const tried: number[] = []
   const { server, connect: dial } = await serveHttp3(t, fetch, {
+    hostname: own,
     listen: async (options) => {
       const listener = await listen({ ...options, port: tried.length < 2 ? port : 0 })
       tried.push(listener.address.port)
@@ -153,15 +170,16 @@ test('IPv6', { ...quick, skip: noHttp3 }, async (t) => {
   }
 })
 
-test('a UDP port that is taken is told, and no port of TCP is left behind', quick, async () => {
-  const { socket, port } = await takePort()
-  const options: ServeOptions = { hostname: '127.0.0.1', port, protocols: ['h3', 'h2', 'http/1.1'], tls, fetch }
+test('a UDP port that is taken is told, and no port of TCP is left behind', quick, async (t) => {
+  const { socket, port } = await takePort(t)
+  const options: ServeOptions = { hostname: own, port, protocols: ['h3', 'h2', 'http/1.1'], tls, fetch }
   await assert.rejects(serve(options), { code: 'EADDRINUSE', syscall: 'bind', port })
   await assert.rejects(serve({ ...options, protocols: ['h3'] }), { code: 'EADDRINUSE' })
   socket.close()
   await once(socket, 'close')
   assert.ok(await isFree(port))
   const server = await serve(options)
+  t.after(() => server.close({ deadline: 0 }))
   await assert.rejects(serve(options), { code: 'EADDRINUSE', syscall: 'listen' })
   await server.close({ deadline: 0 })
   assert.ok(await isFree(port), 'both are free when it is closed')
