@@ -9,15 +9,12 @@ import { root } from './sources.ts'
  * the exit code. `timeout`: ms a test may take. Of `words`, the flags go to Node's test runner, but for
  * `--again`: the files in which a test failed run once more, alone, and it is said; what fails then
  * fails the run. It is for machines that others use, too, where a test over real sockets may fail for
- * want of time. A file whose tests have ended is ended then, too: what a failed test left open would
- * keep the run waiting for ever.
+ * want of time.
  */
 export function runTests(paths: readonly string[], timeout: number, words: readonly string[]): number {
   const flags = words.filter((word) => word.startsWith('--') && word !== '--again')
-  const again = words.includes('--again')
-  if (again) flags.push('--test-force-exit')
   const first = run(paths, 2, timeout, flags)
-  if (!again || first.code === 0 || first.failed.length === 0) return first.code
+  if (!words.includes('--again') || first.code === 0 || first.failed.length === 0) return first.code
   console.log(`\nFAILED ONCE, and run again alone:\n  ${first.failed.join('\n  ')}\n`)
   return run(first.failed, 1, timeout, flags).code
 }
