@@ -22,7 +22,8 @@ const examples: Record<string, { answer: (request: IncomingMessage, response: Se
   },
   'client-status.ts': {
     answer: (_request, response) => response.end(Buffer.alloc(100_000)),
-    prints: /^200\n200\n200\nconnections made: 1\n$/,
+    // One, unless the machine is so busy that what is left unread does not come within the 50 ms that it may take.
+    prints: /^200\n200\n200\nconnections made: [12]\n$/,
   },
   'client-stream.ts': {
     answer: (_request, response) => {
